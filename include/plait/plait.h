@@ -1,0 +1,313 @@
+/* plait.h - plans for fast Walsh-Hadamard transforms (wht) on CUDA devices and on the CPU.
+ *
+ *   plait_context   one device, its facts and its wisdom
+ *   plait_desc      what to compute: shapes, types, options
+ *   plait_pref      how hard to plan and within which limits (NULL: defaults)
+ *   plait_plan      the answer: kernels, launch parameters, a map of the workspace; immutable
+ *   plait_execute   runs a plan on the caller's pointers, workspace and stream
+ *   plait_exec      a plan with its own scratch and stream, for one thread: create, run, destroy
+ *
+ * Rules for every function
+ *  - `const` on a handle: threads may share it without a lock. Any other handle argument needs
+ *    the caller to order the calls.
+ *  - A failing call stores a sentence for plait_last_error(): argument, value, rule.
+ *  - A handle written by a failing call is NULL. destroy(NULL) is legal; destroy never fails and
+ *    never waits for a device.
+ *  - Sizes and strides are int64_t ELEMENTS. Memory is size_t BYTES. int is for flags and counts.
+ *  - Extents of zero are legal and make a plan without steps.
+ *  - Text out (char *buf, size_t cap, size_t *size): *size receives the length including the
+ *    terminator; buf == NULL only asks for it; a buffer that is too small is left untouched and
+ *    gives PLAIT_ERR_BUFFER_TOO_SMALL.
+ *  - NULL for a required pointer gives PLAIT_ERR_INVALID_ARGUMENT.
+ */
+/* clang-format off: tables are aligned by hand */
+#ifndef PLAIT_H
+#define PLAIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The only place where the version is written; CMake reads it from here. */
+#define PLAIT_VERSION_MAJOR 0
+#define PLAIT_VERSION_MINOR 1
+#define PLAIT_VERSION_PATCH 0
+#define PLAIT_VERSION \
+    (PLAIT_VERSION_MAJOR * 10000 + PLAIT_VERSION_MINOR * 100 + PLAIT_VERSION_PATCH)
+
+#if defined(PLAIT_STATIC)
+#  define PLAIT_API
+#elif defined(_WIN32)
+#  if defined(PLAIT_BUILDING)
+#    define PLAIT_API __declspec(dllexport)
+#  else
+#    define PLAIT_API __declspec(dllimport)
+#  endif
+#elif defined(__GNUC__)
+#  define PLAIT_API __attribute__((visibility("default")))
+#else
+#  define PLAIT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plait_context plait_context;
+typedef struct plait_desc    plait_desc;
+typedef struct plait_pref    plait_pref;
+typedef struct plait_plan    plait_plan;
+typedef struct plait_exec    plait_exec;
+typedef void                *plait_stream; /* a cudaStream_t; the CPU backend ignores it */
+
+/* ---- Enumerations: every value is explicit; values are never reused --------------------- */
+
+typedef enum plait_status {
+    PLAIT_OK                   = 0,
+    PLAIT_ERR_INVALID_ARGUMENT = 1,  /* one argument is wrong by itself                      */
+    PLAIT_ERR_INVALID_DESC     = 2,  /* settings contradict each other                       */
+    PLAIT_ERR_NOT_SUPPORTED    = 3,  /* well formed, but no candidate applies                */
+    PLAIT_ERR_NO_WISDOM        = 4,  /* wisdom-only planning found no entry                  */
+    PLAIT_ERR_WORKSPACE        = 5,  /* missing, too small or misaligned                     */
+    PLAIT_ERR_POINTER          = 6,  /* role missing, unknown or doubled; misaligned; alias  */
+    PLAIT_ERR_OUT_OF_MEMORY    = 7,
+    PLAIT_ERR_NO_DEVICE        = 8,  /* no driver, no such device, context from a profile    */
+    PLAIT_ERR_DEVICE           = 9,  /* a CUDA call failed, or another device is current     */
+    PLAIT_ERR_CAPTURING        = 10, /* illegal while a stream is being captured             */
+    PLAIT_ERR_IO               = 11,
+    PLAIT_ERR_VERSION          = 12, /* text written by a newer, incompatible version        */
+    PLAIT_ERR_BUFFER_TOO_SMALL = 13,
+    PLAIT_ERR_INTERNAL         = 14  /* a bug in plait                                       */
+} plait_status;
+
+typedef enum plait_backend { PLAIT_CPU = 1, PLAIT_CUDA = 2 } plait_backend;
+
+typedef enum plait_dtype {
+    PLAIT_F64 = 1, PLAIT_F32 = 2, PLAIT_F16 = 3, PLAIT_BF16 = 4,
+    PLAIT_C128 = 8, PLAIT_C64 = 9, /* interleaved (re, im) pairs of F64, of F32               */
+    PLAIT_I32 = 16, PLAIT_I64 = 17,
+    PLAIT_B1 = 24                  /* one bit per element: bit i%32 of uint32 word i/32       */
+} plait_dtype;
+
+/* A role names one tensor of an operator. */
+typedef enum plait_role {
+    PLAIT_X = 1, PLAIT_Y = 2, PLAIT_SIGNS = 5, PLAIT_DIAG = 6, PLAIT_OVERFLOW = 7
+} plait_role;
+
+typedef enum plait_access { PLAIT_READ = 1, PLAIT_WRITE = 2, PLAIT_READ_WRITE = 3 } plait_access;
+
+typedef enum plait_wht_order { /* order of the outputs; all three matrices are symmetric */
+    PLAIT_NATURAL = 0, PLAIT_SEQUENCY = 1, PLAIT_DYADIC = 2
+} plait_wht_order;
+
+typedef enum plait_wht_factor { /* "H12" is several matrices in the field: each has a name */
+    PLAIT_H1 = 0, PLAIT_H12_PALEY2 = 1, PLAIT_H12_SLOANE = 2,
+    PLAIT_H20_WILLIAMSON = 3, PLAIT_H28_WILLIAMSON = 4, PLAIT_H40 = 5
+} plait_wht_factor;
+
+typedef enum plait_rigor {
+    PLAIT_ESTIMATE = 0, PLAIT_MEASURE = 10, PLAIT_EXHAUSTIVE = 20
+} plait_rigor;
+typedef enum plait_determinism { PLAIT_ANY_ORDER = 0, PLAIT_RUN_TO_RUN = 1 } plait_determinism;
+typedef enum plait_math {   /* the narrowest operand that a candidate may use               */
+    PLAIT_MATH_DEFAULT = 0, /* as narrow as the narrowest floating tensor of the call       */
+    PLAIT_MATH_F32     = 1, /* nothing narrower than F32                                    */
+    PLAIT_MATH_TF32    = 2  /* as DEFAULT; also F32 operands may be rounded to TF32         */
+} plait_math;
+typedef enum plait_format { PLAIT_TEXT = 0, PLAIT_JSON = 1 } plait_format;
+
+typedef enum plait_plan_attr {
+    PLAIT_PLAN_STEPS = 1, PLAIT_PLAN_RIGOR = 2, PLAIT_PLAN_FROM_WISDOM = 3,           /* i64 */
+    PLAIT_PLAN_BYTES_READ = 16, PLAIT_PLAN_BYTES_WRITTEN = 17, PLAIT_PLAN_FLOPS = 18, /* i64 */
+    PLAIT_PLAN_SECONDS_ESTIMATED = 32, /* f64 */
+    PLAIT_PLAN_SECONDS_MEASURED  = 33  /* f64; negative when nothing was measured */
+} plait_plan_attr;
+
+enum { /* bits for plait_set_log */
+    PLAIT_LOG_ERROR = 1, PLAIT_LOG_WARN = 2, PLAIT_LOG_PLAN = 4, PLAIT_LOG_DISPATCH = 8,
+    PLAIT_LOG_EXEC = 16
+};
+
+#define PLAIT_MAX_RANK 8
+#define PLAIT_WORKSPACE_ALIGNMENT 256 /* bytes */
+
+/* ---- Version, errors, log ---------------------------------------------------------------- */
+
+PLAIT_API int         plait_version(void);    /* of the loaded library; compare: PLAIT_VERSION */
+PLAIT_API const char *plait_build_info(void); /* one line: compilers, CUDA, architectures      */
+PLAIT_API const char *plait_status_name(plait_status status);
+PLAIT_API const char *plait_role_name(plait_role role); /* "x", "signs"; NULL if unknown       */
+PLAIT_API const char *plait_last_error(void); /* of this thread; success does not clear it     */
+
+/* Process-wide. fn gets complete lines, from any thread, and must not call plait. fn == NULL
+ * restores what PLAIT_LOG and PLAIT_LOG_FILE say; without them nothing is printed, ever. */
+typedef void (*plait_log_fn)(int bit, const char *line, void *user);
+PLAIT_API plait_status plait_set_log(int bits, plait_log_fn fn, void *user);
+
+/* ---- Contexts ---------------------------------------------------------------------------- */
+
+/* Without a driver the count is 0 and the call succeeds. The CPU backend has one device, 0. */
+PLAIT_API plait_status plait_device_count(plait_backend backend, int *count);
+PLAIT_API plait_status plait_context_create(plait_context **ctx, plait_backend backend, int device);
+
+/* A context without a device, from text written by plait_context_profile: it plans, prints and
+ * holds wisdom; measuring and executing give PLAIT_ERR_NO_DEVICE. */
+PLAIT_API plait_status plait_context_create_from_profile(plait_context **ctx, const char *profile);
+PLAIT_API plait_status plait_context_profile(const plait_context *ctx, char *buf, size_t cap,
+                                             size_t *size);
+
+/* Memory for plait_workspace_alloc and for measuring. Default: cudaMallocAsync, aligned malloc. */
+typedef plait_status (*plait_alloc_fn)(void **ptr, size_t bytes, plait_stream stream, void *user);
+typedef void         (*plait_free_fn)(void *ptr, size_t bytes, plait_stream stream, void *user);
+PLAIT_API plait_status plait_context_set_allocator(plait_context *ctx, plait_alloc_fn alloc,
+                                                   plait_free_fn dealloc, void *user);
+/* CPU backend; 0 = all cores of the process. Later plans copy the number. */
+PLAIT_API plait_status plait_context_set_threads(plait_context *ctx, int threads);
+PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans stay valid */
+
+/* ---- Descriptors: Walsh-Hadamard transform -----------------------------------------------
+ *
+ *   Y = scale * DIAG * H * SIGNS * X        adjoint: Y = scale * SIGNS * H^T * conj(DIAG) * X
+ *
+ * X and Y have shape extents[rank], row major. H acts along the transformed axes; every other
+ * axis is a batch axis (a block-diagonal transform is one more batch axis). A transformed axis
+ * has length 2^k, or m * 2^k with a named factor of order m, outermost: H = H_m (x) H_2^k.
+ * Nothing is ever padded.
+ *   X, Y      required. F16 BF16 F32 F64 C64 C128 I32 I64; Y may differ from X within
+ *             {F16 BF16 F32 F64}, {C64 C128}, {I32 I64}
+ *   SIGNS     optional, B1: 1 = minus
+ *   DIAG      optional, X's type or its real type; not for integers
+ *             SIGNS and DIAG are indexed like X. Default strides: 0 along batch axes, packed
+ *             along transformed axes; other values per group or row: plait_desc_set_strides
+ *   OVERFLOW  optional, I32[1], integers only: receives 1 if a result does not fit Y's type,
+ *             else 0. Results wrap either way
+ * Accumulation is F64 if X or Y is F64 or C128, F32 for the other floating types, the wider of
+ * the two for integers; scale is applied there, before the one rounding to Y's type. */
+
+PLAIT_API plait_status plait_wht_create(plait_desc **desc, plait_dtype dtype, int rank,
+                                        const int64_t *extents);
+/* Bit a set: axis a is transformed. Default: the last axis only. */
+PLAIT_API plait_status plait_wht_set_axes(plait_desc *desc, uint32_t axes);
+/* Only these bits of the index are transformed. One transformed axis of length 2^k, no factor. */
+PLAIT_API plait_status plait_wht_set_bits(plait_desc *desc, uint64_t bits);
+PLAIT_API plait_status plait_wht_set_factor(plait_desc *desc, int axis, plait_wht_factor factor);
+/* Applies to every transformed axis. SEQUENCY and DYADIC exclude factors and bits. */
+PLAIT_API plait_status plait_wht_set_order(plait_desc *desc, plait_wht_order order);
+PLAIT_API plait_status plait_wht_set_adjoint(plait_desc *desc, int enable);
+PLAIT_API plait_status plait_wht_set_scale(plait_desc *desc, double scale); /* integers: only 1 */
+/* A promise about integer data: |x| <= bound. It admits candidates that need it. */
+PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
+
+/* ---- Descriptors: all families -----------------------------------------------------------
+ * A setter that does not fit the family gives PLAIT_ERR_INVALID_ARGUMENT. */
+
+/* Optional tensors on or off. */
+PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use);
+PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
+PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
+                                              const int64_t *strides);
+/* A promise about the pointer: a power of two, default 16 bytes. Checked by execute. */
+PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
+/* Permits the same pointer for both. Partial overlap is never legal. */
+PLAIT_API plait_status plait_desc_set_alias(plait_desc *desc, plait_role out, plait_role in);
+
+/* The whole validation, which plait_plan_create runs first: the first contradiction in words. */
+PLAIT_API plait_status plait_desc_check(const plait_desc *desc);
+PLAIT_API plait_status plait_desc_num_tensors(const plait_desc *desc, int *count);
+/* Tensor `index` as execute expects it. extents and strides hold PLAIT_MAX_RANK values; each
+ * pointer after `index` may be NULL. */
+PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plait_role *role,
+                                         plait_access *access, plait_dtype *dtype, int *rank,
+                                         int64_t *extents, int64_t *strides);
+PLAIT_API plait_status plait_desc_token(const plait_desc *desc, char *buf, size_t cap,
+                                        size_t *size);
+PLAIT_API plait_status plait_desc_from_token(plait_desc **desc, const char *token);
+PLAIT_API void         plait_desc_destroy(plait_desc *desc);
+
+/* ---- Preferences: they filter and rank candidates, and change results only by rounding ---- */
+
+PLAIT_API plait_status plait_pref_create(plait_pref **pref);
+PLAIT_API plait_status plait_pref_set_rigor(plait_pref *pref, plait_rigor rigor);
+PLAIT_API plait_status plait_pref_set_wisdom_only(plait_pref *pref, int enable);
+PLAIT_API plait_status plait_pref_set_workspace_limit(plait_pref *pref, size_t bytes);
+PLAIT_API plait_status plait_pref_set_time_limit(plait_pref *pref, double seconds);
+PLAIT_API plait_status plait_pref_set_determinism(plait_pref *pref, plait_determinism level);
+PLAIT_API plait_status plait_pref_set_math(plait_pref *pref, plait_math math);
+/* Comma list of globs; a leading '-' excludes: "wht.*,-*.two_pass.*". */
+PLAIT_API plait_status plait_pref_set_candidates(plait_pref *pref, const char *pattern);
+PLAIT_API void         plait_pref_destroy(plait_pref *pref);
+
+/* ---- Plans: they copy what they need from context, descriptor and preferences -------------- */
+
+PLAIT_API plait_status plait_plan_create(plait_plan **plan, const plait_context *ctx,
+                                         const plait_desc *desc, const plait_pref *pref);
+PLAIT_API plait_plan  *plait_plan_retain(const plait_plan *plan); /* one more owner, same plan */
+PLAIT_API void         plait_plan_destroy(plait_plan *plan); /* legal while its work still runs */
+/* Exact and final; 0 is possible, and then NULL is accepted by execute. */
+PLAIT_API plait_status plait_plan_workspace_size(const plait_plan *plan, size_t *bytes);
+PLAIT_API plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_attr attr,
+                                          int64_t *value);
+PLAIT_API plait_status plait_plan_get_f64(const plait_plan *plan, plait_plan_attr attr,
+                                          double *value);
+PLAIT_API plait_status plait_plan_candidate(const plait_plan *plan, char *buf, size_t cap,
+                                            size_t *size);
+PLAIT_API plait_status plait_plan_print(const plait_plan *plan, plait_format format, char *buf,
+                                        size_t cap, size_t *size);
+/* Every candidate of the family with its verdict: chosen, applicable, or the rule it failed. */
+PLAIT_API plait_status plait_candidates_print(const plait_context *ctx, const plait_desc *desc,
+                                              const plait_pref *pref, plait_format format,
+                                              char *buf, size_t cap, size_t *size);
+
+/* ---- Execution ---------------------------------------------------------------------------
+ * CUDA: asynchronous on `stream`, legal during capture; the plan's device must be current. No
+ * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous.
+ * All arguments are checked before anything is launched. Executes that may overlap in time need
+ * different workspaces; there is no other rule about concurrency. */
+
+typedef struct plait_arg { /* frozen for ever */
+    int64_t role;          /* a plait_role */
+    void   *ptr;           /* device or host memory, by backend; inputs are not written */
+} plait_arg;
+
+PLAIT_API plait_status plait_execute(const plait_plan *plan, const plait_arg *args, int nargs,
+                                     void *workspace, size_t workspace_bytes,
+                                     plait_stream stream);
+PLAIT_API plait_status plait_workspace_alloc(const plait_context *ctx, size_t bytes,
+                                             plait_stream stream, void **ptr);
+PLAIT_API void         plait_workspace_free(const plait_context *ctx, void *ptr, size_t bytes,
+                                            plait_stream stream);
+
+/* ---- Exec: the habit of FFTW and cuFFT -----------------------------------------------------
+ * A plan, scratch of its own from the context's allocator, and a stream. The plan may be shared
+ * with any number of other execs; an exec itself belongs to one thread at a time. */
+
+/* Context, descriptor, plan with default preferences, scratch: everything from one token. */
+PLAIT_API plait_status plait_exec_create(plait_exec **exec, plait_backend backend, int device,
+                                         const char *token, plait_stream stream);
+PLAIT_API plait_status plait_exec_from_plan(plait_exec **exec, const plait_plan *plan,
+                                            plait_stream stream);
+/* One input and one output: PLAIT_X and PLAIT_Y. in == out needs the alias in the descriptor. */
+PLAIT_API plait_status plait_exec_run(plait_exec *exec, const void *in, void *out);
+PLAIT_API plait_status plait_exec_run_args(plait_exec *exec, const plait_arg *args, int nargs);
+/* Gives the scratch back on the old stream and takes new scratch on the new one: no wait. Not
+ * while the scratch is part of a captured graph that will still be replayed. */
+PLAIT_API plait_status plait_exec_set_stream(plait_exec *exec, plait_stream stream);
+/* Borrowed: valid as long as the exec; plait_plan_retain keeps it longer. */
+PLAIT_API const plait_plan *plait_exec_plan(const plait_exec *exec);
+/* Stream-ordered: legal while its work still runs. */
+PLAIT_API void plait_exec_destroy(plait_exec *exec);
+
+/* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL ------------------- */
+
+PLAIT_API plait_status plait_wisdom_load(plait_context *ctx, const char *text, int *loaded,
+                                         int *skipped);
+PLAIT_API plait_status plait_wisdom_load_file(plait_context *ctx, const char *path, int *loaded,
+                                              int *skipped);
+PLAIT_API plait_status plait_wisdom_save(const plait_context *ctx, char *buf, size_t cap,
+                                         size_t *size);
+PLAIT_API plait_status plait_wisdom_save_file(const plait_context *ctx, const char *path);
+PLAIT_API void         plait_wisdom_clear(plait_context *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* PLAIT_H */

@@ -1,0 +1,59 @@
+// A device that can run steps. The planner uses it to measure, the api to execute.
+#pragma once
+
+#include "src/desc/desc.h"
+#include "src/pipeline/pipeline.h"
+
+#include <memory>
+
+namespace plait::impl {
+
+struct profile;
+
+/// Memory for workspaces; stream-ordered where the device has streams.
+class allocator {
+public:
+    virtual ~allocator() = default;
+    virtual void *allocate(size_t bytes, plait_stream stream) = 0; ///< throws OUT_OF_MEMORY
+    virtual void release(void *ptr, size_t bytes, plait_stream stream) noexcept = 0;
+};
+
+/// A pipeline whose kernels are loaded; immutable, shared by threads.
+class prepared {
+public:
+    virtual ~prepared() = default;
+    /// Pointer of each role, indexed by plait_role; null where not in use.
+    struct bindings {
+        static constexpr int roles = 32;
+        void *role[roles] = {};
+        void *work = nullptr;
+    };
+    /// Launches every step in order; neither allocates nor waits. `step::kernel` is in the
+    /// sentence when a launch is refused.
+    virtual void launch(const bindings &, plait_stream stream) const = 0;
+};
+
+class backend {
+public:
+    virtual ~backend() = default;
+    virtual plait_backend kind() const = 0;
+    virtual int device() const = 0;
+    virtual profile describe() const = 0;
+    /// NOT_SUPPORTED when this build lacks a kernel, DEVICE when it cannot be loaded.
+    virtual std::shared_ptr<const prepared> prepare(const pipeline &) const = 0;
+    /// The plan's device must be the current one of the calling thread, else DEVICE.
+    virtual void check_current() const = 0;
+    virtual std::shared_ptr<allocator> default_allocator() const = 0;
+    /// Median seconds of one run on scratch tensors of its own (from `memory`) filled with finite
+    /// random data, after a warm-up; at most about `budget` seconds.
+    virtual double measure(const pipeline &, const std::vector<tensor> &, allocator &memory,
+                           double budget) const = 0;
+};
+
+// Each backend has one entry; device counts never fail. Throws NO_DEVICE.
+int cpu_device_count();
+std::shared_ptr<const backend> cpu_backend(int device, int threads);
+int cuda_device_count();
+std::shared_ptr<const backend> cuda_backend(int device);
+
+} // namespace plait::impl

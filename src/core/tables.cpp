@@ -1,0 +1,103 @@
+#include "src/core/tables.h"
+
+#include "src/core/status.h"
+
+namespace plait::impl {
+
+namespace {
+
+constexpr dtype_row dtypes[] = {
+    {PLAIT_F64, "f64", 64, kind::floating, PLAIT_F64},
+    {PLAIT_F32, "f32", 32, kind::floating, PLAIT_F32},
+    {PLAIT_F16, "f16", 16, kind::floating, PLAIT_F16},
+    {PLAIT_BF16, "bf16", 16, kind::floating, PLAIT_BF16},
+    {PLAIT_C128, "c128", 128, kind::complex, PLAIT_F64},
+    {PLAIT_C64, "c64", 64, kind::complex, PLAIT_F32},
+    {PLAIT_I32, "i32", 32, kind::integer, PLAIT_I32},
+    {PLAIT_I64, "i64", 64, kind::integer, PLAIT_I64},
+    {PLAIT_B1, "b1", 1, kind::bit, PLAIT_B1},
+};
+
+struct role_row {
+    plait_role role;
+    const char *name;
+};
+constexpr role_row roles[] = {
+    {PLAIT_X, "x"},
+    {PLAIT_Y, "y"},
+    {PLAIT_SIGNS, "signs"},
+    {PLAIT_DIAG, "diag"},
+    {PLAIT_OVERFLOW, "overflow"},
+};
+
+constexpr factor_row factors[] = {
+    {PLAIT_H1, "", 1},
+    {PLAIT_H12_PALEY2, "h12p2", 12},
+    {PLAIT_H12_SLOANE, "h12s", 12},
+    {PLAIT_H20_WILLIAMSON, "h20w", 20},
+    {PLAIT_H28_WILLIAMSON, "h28w", 28},
+    {PLAIT_H40, "h40", 40},
+};
+
+} // namespace
+
+const dtype_row *find_dtype(plait_dtype dtype) {
+    for (const dtype_row &row : dtypes)
+        if (row.dtype == dtype) return &row;
+    return nullptr;
+}
+
+std::optional<plait_dtype> dtype_from_name(std::string_view name) {
+    for (const dtype_row &row : dtypes)
+        if (row.name == name) return row.dtype;
+    return std::nullopt;
+}
+
+const dtype_row &dtype_of(plait_dtype dtype) {
+    const dtype_row *row = find_dtype(dtype);
+    if (!row) fail(PLAIT_ERR_INTERNAL, "dtype ", dtype, " reached the runtime unchecked");
+    return *row;
+}
+
+const char *role_name(plait_role role) {
+    for (const role_row &row : roles)
+        if (row.role == role) return row.name;
+    return nullptr;
+}
+
+std::optional<plait_role> role_from_name(std::string_view name) {
+    for (const role_row &row : roles)
+        if (row.name == name) return row.role;
+    return std::nullopt;
+}
+
+const factor_row *find_factor(plait_wht_factor factor) {
+    for (const factor_row &row : factors)
+        if (row.factor == factor) return &row;
+    return nullptr;
+}
+
+std::optional<plait_wht_factor> factor_from_name(std::string_view name) {
+    for (const factor_row &row : factors)
+        if (row.order > 1 && row.name == name) return row.factor;
+    return std::nullopt;
+}
+
+const char *backend_name(plait_backend backend) {
+    switch (backend) {
+    case PLAIT_CPU: return "cpu";
+    case PLAIT_CUDA: return "cuda";
+    }
+    return nullptr;
+}
+
+const char *rigor_name(plait_rigor rigor) {
+    switch (rigor) {
+    case PLAIT_ESTIMATE: return "estimate";
+    case PLAIT_MEASURE: return "measure";
+    case PLAIT_EXHAUSTIVE: return "exhaustive";
+    }
+    return nullptr;
+}
+
+} // namespace plait::impl

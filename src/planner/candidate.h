@@ -1,0 +1,38 @@
+// One way to solve a problem. The tables of these are the whole choice that plait has.
+#pragma once
+
+#include "src/desc/problem.h"
+#include "src/pipeline/pipeline.h"
+#include "src/planner/profile.h"
+
+namespace plait::impl {
+
+/// "" = applicable; else the sentence of the first rule that failed.
+using verdict = std::string;
+
+struct cost {
+    double seconds = 0;
+    double memory_seconds = 0;  ///< bytes at the copy bandwidth
+    double compute_seconds = 0; ///< arithmetic and on-chip exchange
+    double launch_seconds = 0;
+};
+
+/// The narrowest operand between load and store: filter for plait_pref_set_math, and the unit
+/// roundoff of the test bound. `stored`: as narrow as the narrowest tensor of the call.
+enum class narrowest { exact, f64, f32, stored };
+
+struct candidate {
+    const char *name; ///< "wht.cuda.two_pass.tiled"
+    int revision;     ///< bumped when its kernels change; wisdom of other revisions is skipped
+    plait_backend backend;
+    narrowest operands;
+    bool run_to_run; ///< no order-dependent sums
+    verdict (*applicable)(const problem &, const profile &);
+    cost (*estimate)(const problem &, const profile &);
+    pipeline (*build)(const problem &, const profile &); ///< only after applicable() was ""
+};
+
+/// All candidates of a family, in the order that breaks ties.
+const std::vector<candidate> &candidates_of(const std::string &family);
+
+} // namespace plait::impl
