@@ -1,0 +1,27 @@
+#include "lib/cpu/kernel_table.h"
+
+#include "lib/cpu/wht/wht_kernels.h"
+
+#include <cstring>
+
+namespace plait::impl::cpu {
+namespace {
+
+struct entry {
+    const char *name;
+    kernel_fn run;
+};
+
+constexpr entry table[] = {
+    {"wht.ref", wht_ref},
+};
+
+} // namespace
+
+kernel_fn find_kernel(const char *kernel) {
+    for (const entry &e : table)
+        if (std::strcmp(e.name, kernel) == 0) return e.run;
+    return nullptr;
+}
+
+} // namespace plait::impl::cpu
