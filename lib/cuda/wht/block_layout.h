@@ -1,0 +1,167 @@
+// Address maps and launch data of wht.block: y[row] = scale * H_n x[row], n = 2^log_n <= 2^15.
+//
+// n <= 2^(5+r), r = log_items: one phase, lanes on the bits above a 16-byte access, whose
+// butterflies go by shuffles; all other bits are in registers.
+// Larger n: phase 0 holds the low bits of an access and the top bits, one block-wide exchange gives
+// every warp 2^(5+r) elements in a row, phase 1 and 2 exchange them within the warp. Phase 2 stores
+// 512 bytes in a row per warp.
+// f64 n = 2^15: the halves one after the other, the first half waits in shared memory.
+#pragma once
+
+#include "lib/cuda/wht/launch_layout.h"
+
+namespace plait::impl {
+
+struct wht_block_args {
+    const void *x;
+    void *y; ///< may equal x; then the row strides are equal
+    int64_t rows;
+    int64_t x_row_stride; ///< elements, >= n
+    int64_t y_row_stride;
+    double scale;
+};
+
+struct wht_block_config {
+    scalar x, y;
+    int log_n;
+    bool vector;
+    tile_layout tile;
+    int log_row;    ///< max(log_n, an access): shorter rows lie packed and are taken together
+    bool parked;    ///< the tile is half a transform
+    bool word_wise; ///< f64 goes through shared memory as two 4-byte words, one after the other
+    int blocks_per_sm;
+    bool persistent;
+};
+
+PLAIT_HD constexpr int wht_log2_floor(int value) {
+    int log = 0;
+    while (value > 1) {
+        value >>= 1;
+        ++log;
+    }
+    return log;
+}
+
+PLAIT_HD constexpr int wht_min(int a, int b) { return a < b ? a : b; }
+PLAIT_HD constexpr int wht_max(int a, int b) { return a > b ? a : b; }
+
+/// One phase, 256 threads.
+PLAIT_HD constexpr tile_layout wht_block_warp_tile(int log_n, int log_items, int log_vec) {
+    tile_layout t{};
+    t.log_tile = log_items + 8;
+    t.log_items = log_items;
+    t.phases = 1;
+    t.phase[0].regs = bit_range(0, log_vec) | bit_range(log_vec + 5, 5 + log_items);
+    t.phase[0].reg_stages = t.phase[0].regs & bit_range(0, log_n);
+    t.phase[0].lane_stages = bit_range(log_vec, log_vec + 5) & bit_range(0, log_n);
+    t.log_vec_x = t.log_vec_y = log_vec;
+    t.pad_shift[0] = t.pad_shift[1] = 31;
+    return t;
+}
+
+/// Three phases; log_tile > 5 + log_items. `transformed` are the element bits to transform.
+PLAIT_HD constexpr tile_layout wht_block_tile(int log_tile, int log_items, uint32_t transformed,
+                                              int log_vec_x, int log_vec_y, bool wide) {
+    const int b = log_tile, r = log_items, vy = log_vec_y;
+    // phase 0 must hold every bit above a warp's share
+    const int vx = wht_min(log_vec_x, 2 * r + 5 - b);
+    tile_layout t{};
+    t.log_tile = b;
+    t.log_items = r;
+    t.phases = 3;
+    t.phase[0].regs = bit_range(0, vx) | bit_range(b - r + vx, b);
+    t.phase[0].exchange = tile_exchange::none;
+    t.phase[1].regs = bit_range(vy, vy + 5) | bit_range(10, 5 + r);
+    t.phase[1].exchange = tile_exchange::block;
+    t.phase[2].regs = bit_range(0, vy) | bit_range(vy + 5, 5 + r);
+    t.phase[2].exchange = tile_exchange::warp;
+    uint32_t left = transformed;
+    for (int p = 0; p < 3; ++p) {
+        t.phase[p].reg_stages = left & t.phase[p].regs;
+        left &= ~t.phase[p].regs;
+    }
+    t.log_vec_x = vx;
+    t.log_vec_y = vy;
+    t.pad_shift[0] = 5;
+    t.pad_words[0] = 1;
+    t.pad_shift[1] = 31;
+    if (wide && vy > 0) { // 8-byte words: 16 lanes at a time
+        t.pad_shift[0] = 4;
+        t.pad_shift[1] = 6;
+        t.pad_words[1] = 2;
+    }
+    return t;
+}
+
+/// Which (x, y) are instantiated, and for which n.
+constexpr bool wht_block_exists(scalar x, scalar y, int log_n) {
+    if (log_n < 0 || log_n > 15) return false;
+    if (x == y) return x == scalar::f64 || x == scalar::f32 || wht_is_half(x);
+    return wht_is_half(x) && y == scalar::f32 && log_n >= 10;
+}
+
+PLAIT_HD constexpr wht_block_config wht_block_config_of(scalar x, scalar y, int log_n,
+                                                        bool vector) {
+    wht_block_config c{};
+    c.x = x;
+    c.y = y;
+    c.log_n = log_n;
+    c.vector = vector;
+    const bool wide = x == scalar::f64;
+    const int vx = vector ? wht_log_vec(x) : 0;
+    const int vy = vector ? wht_log_vec(y) : 0;
+    c.log_row = wht_max(log_n, wht_min(vx, vy));
+    c.parked = wide && log_n == 15;
+    c.word_wise = c.parked;
+    const bool half = x != scalar::f64 && x != scalar::f32;
+    int r = 5;
+    if (log_n <= 9 && !half) r = 4;
+    if (log_n == 15 && !wide) r = 6;
+    if (log_n <= 5 + r) {
+        c.tile = wht_block_warp_tile(log_n, r, wht_min(vx, vy));
+    } else {
+        const int log_tile = c.parked ? 14 : wht_max(log_n, 12);
+        c.tile = wht_block_tile(log_tile, r, bit_range(0, wht_min(log_n, log_tile)), vx, vy,
+                                wide && !c.word_wise);
+    }
+    // 64 registers hold 32 f32 items, 128 hold 64, or 32 of f64
+    const int threads = tile_threads(c.tile);
+    const bool many = (wide ? 2 : 1) << r > 32;
+    c.blocks_per_sm = (many ? 512 : 1024) / threads;
+    c.persistent = log_n >= 13;
+    return c;
+}
+
+constexpr int wht_block_smem_bytes(const wht_block_config &c) {
+    const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
+    return word * tile_words(c.tile) + (c.parked ? 8 << c.tile.log_tile : 0);
+}
+
+constexpr int wht_block_rows_per_tile(const wht_block_config &c) {
+    return c.parked ? 1 : 1 << (c.tile.log_tile - c.log_n);
+}
+
+/// False when no such kernel is instantiated. `vector` promises that bases are multiples of 16
+/// bytes, and that row strides are too or, where n elements have less than 16 bytes, that the rows
+/// lie packed (stride n). Without it any whole-element alignment and any stride works.
+inline bool wht_block_launch(scalar x, scalar y, int log_n, bool vector, wht_launch *out) {
+    if (!wht_block_exists(x, y, log_n)) return false;
+    const wht_block_config c = wht_block_config_of(x, y, log_n, vector);
+    const variant_name name = wht_variant(x, y, ".n", log_n, vector);
+    *out = wht_launch{};
+    for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
+    out->threads = tile_threads(c.tile);
+    out->smem_bytes = wht_block_smem_bytes(c);
+    out->min_blocks_per_sm = c.blocks_per_sm;
+    out->rows_per_tile = wht_block_rows_per_tile(c);
+    out->persistent = c.persistent;
+    return true;
+}
+
+/// Blocks to launch for rows >= 1.
+inline int wht_block_grid(const wht_launch &launch, int64_t rows, int sms) {
+    const int64_t tiles = (rows - 1) / launch.rows_per_tile + 1;
+    return wht_grid(launch, tiles, sms);
+}
+
+} // namespace plait::impl

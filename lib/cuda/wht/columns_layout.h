@@ -1,0 +1,69 @@
+// What the two column kernels share: y = scale * (H_m (x) I) x on data seen as
+// [batch][outer][m = 2^log_m][inner = 2^log_inner]; each batch entry is contiguous.
+// A tile is 2^c columns of all m rows; element = [more columns][row: log_m bits][column: c bits].
+#pragma once
+
+#include "lib/cuda/wht/launch_layout.h"
+
+namespace plait::impl {
+
+struct wht_columns_args {
+    const void *x;
+    void *y; ///< may equal x; then the batch strides are equal
+    int64_t batch;
+    int64_t x_batch_stride; ///< elements
+    int64_t y_batch_stride;
+    int64_t outer;
+    int log_m;
+    int log_inner;
+    double scale;
+};
+
+struct wht_columns_config {
+    scalar x, y;
+    int log_m;
+    int log_run;     ///< c: columns in a row of a tile
+    int log_columns; ///< all columns of a tile
+    tile_layout tile;
+    int blocks_per_sm;
+    bool persistent;
+};
+
+/// Row of an element of a tile.
+PLAIT_HD constexpr uint32_t wht_columns_row(const wht_columns_config &c, uint32_t element) {
+    return (element >> c.log_run) & bit_range(0, c.log_m);
+}
+
+/// Column of an element, counted from the tile's first.
+PLAIT_HD constexpr uint32_t wht_columns_column(const wht_columns_config &c, uint32_t element) {
+    return (element & bit_range(0, c.log_run)) | (element >> (c.log_run + c.log_m)) << c.log_run;
+}
+
+constexpr int wht_columns_smem_bytes(const wht_columns_config &c) {
+    return (c.x == scalar::f64 ? 8 : 4) * tile_words(c.tile);
+}
+
+/// Stored types that are instantiated; f32 intermediates of 16-bit transforms come back rounded
+/// once.
+constexpr bool wht_columns_types(scalar x, scalar y) {
+    if (x == y) return x == scalar::f64 || x == scalar::f32 || wht_is_half(x);
+    return x == scalar::f32 && wht_is_half(y);
+}
+
+inline void wht_columns_fill(const wht_columns_config &c, bool vector, wht_launch *out) {
+    const variant_name name = wht_variant(c.x, c.y, ".k", c.log_m, vector);
+    *out = wht_launch{};
+    for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
+    out->threads = tile_threads(c.tile);
+    out->smem_bytes = wht_columns_smem_bytes(c);
+    out->min_blocks_per_sm = c.blocks_per_sm;
+    out->log_columns = c.log_columns;
+    out->persistent = c.persistent;
+}
+
+/// Blocks to launch for batch * outer = slices >= 1.
+inline int wht_columns_grid(const wht_launch &launch, int64_t slices, int log_inner, int sms) {
+    return wht_grid(launch, slices << (log_inner - launch.log_columns), sms);
+}
+
+} // namespace plait::impl
