@@ -5,6 +5,7 @@
 #include "src/pipeline/pipeline.h"
 
 #include <memory>
+#include <string>
 
 namespace plait::impl {
 
@@ -45,15 +46,20 @@ public:
     virtual void check_current() const = 0;
     virtual std::shared_ptr<allocator> default_allocator() const = 0;
     /// Median seconds of one run on scratch tensors of its own (from `memory`) filled with finite
-    /// random data, after a warm-up; at most about `budget` seconds.
+    /// random data, after a warm-up; at most about `budget` seconds. One measurement at a time on
+    /// a device, whatever the number of threads and contexts.
     virtual double measure(const pipeline &, const std::vector<tensor> &, allocator &memory,
                            double budget) const = 0;
 };
 
-// Each backend has one entry; device counts never fail. Throws NO_DEVICE.
+// Each backend has one entry; device counts never fail, builds are described in a few words.
+// Throws NO_DEVICE. `threads` 0: every core that the process may use.
 int cpu_device_count();
+int cpu_core_count();
+std::string cpu_build();
 std::shared_ptr<const backend> cpu_backend(int device, int threads);
 int cuda_device_count();
+std::string cuda_build();
 std::shared_ptr<const backend> cuda_backend(int device);
 
 } // namespace plait::impl

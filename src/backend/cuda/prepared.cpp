@@ -1,0 +1,88 @@
+#include "lib/cuda/kernel_table.h"
+#include "src/backend/binding.h"
+#include "src/backend/cuda/check.h"
+#include "src/backend/cuda/cuda_device.h"
+
+#include <algorithm>
+
+namespace plait::impl::cuda {
+
+namespace {
+
+class cuda_prepared final : public prepared {
+public:
+    cuda_prepared(const pipeline &what, int device) {
+        const device_scope current(device);
+        for (const step &s : what.steps) launches_.push_back(load(s, what.work, device));
+    }
+
+    void launch(const bindings &pointers, plait_stream stream) const override {
+        for (const one &l : launches_) {
+            bound_step::blob args;
+            l.what.fill(args, pointers);
+            void *parameters[] = {args.bytes};
+            const cudaError_t error = cudaLaunchKernel(l.func, l.grid, l.block, parameters, l.smem,
+                                                       static_cast<cudaStream_t>(stream));
+            if (error != cudaSuccess) fail_cuda(error, text("step ", l.name));
+        }
+    }
+
+private:
+    struct one {
+        const void *func;
+        dim3 grid;
+        dim3 block;
+        size_t smem;
+        std::string name; ///< kernel and variant
+        bound_step what;
+    };
+
+    static one load(const step &s, const ledger &work, int device) {
+        const std::string name = text(s.kernel, ' ', s.variant);
+        const void *func = find_kernel(s.kernel.c_str(), s.variant.c_str());
+        if (!func) fail(PLAIT_ERR_NOT_SUPPORTED, "this build has no CUDA kernel ", name);
+        if (s.grid < 1 || s.grid > 0x7fffffff)
+            fail(PLAIT_ERR_INTERNAL, "step ", name, ": grid=", s.grid);
+
+        // Also loads the kernel's module now: with lazy loading the first launch would do it, and
+        // that is not legal everywhere a launch is.
+        cudaFuncAttributes has;
+        check(cudaFuncGetAttributes(&has, func), text("kernel ", name));
+        if (s.block > has.maxThreadsPerBlock)
+            fail(PLAIT_ERR_INTERNAL, "step ", name, ": block=", s.block, " is above ",
+                 has.maxThreadsPerBlock);
+        if (s.smem_bytes > 0) {
+            // The limit belongs to the function, not to this plan: always the largest, or two
+            // plans with one kernel would take it from each other.
+            int most = 0;
+            check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                  "cudaDeviceGetAttribute");
+            most -= static_cast<int>(has.sharedSizeBytes);
+            if (s.smem_bytes > most)
+                fail(PLAIT_ERR_INTERNAL, "step ", name, ": smem=", s.smem_bytes, " is above ",
+                     most);
+            check(cudaFuncSetAttribute(func, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+                  text("shared memory of kernel ", name));
+        }
+        // More than 8 blocks in a cluster are not portable and need to be asked for.
+        if (has.requiredClusterWidth > 8)
+            check(cudaFuncSetAttribute(func, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+                  text("cluster size of kernel ", name));
+        return {func,
+                dim3(static_cast<unsigned>(s.grid)),
+                dim3(static_cast<unsigned>(s.block)),
+                static_cast<size_t>(s.smem_bytes),
+                name,
+                bound_step(s, work)};
+    }
+
+    std::vector<one> launches_;
+};
+
+} // namespace
+
+std::shared_ptr<const prepared> prepare(const pipeline &what, int device) {
+    return std::make_shared<cuda_prepared>(what, device);
+}
+
+} // namespace plait::impl::cuda

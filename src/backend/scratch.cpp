@@ -1,0 +1,107 @@
+#include "src/backend/scratch.h"
+
+#include "lib/common/half.h"
+#include "src/core/status.h"
+
+#include <algorithm>
+
+namespace plait::impl {
+
+namespace {
+
+/// splitmix64: enough for data that must only not be all zero or all equal.
+uint64_t next(uint64_t &state) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+double unit(uint64_t &state) { return static_cast<double>(next(state) >> 11) * 0x1p-52 - 1.0; }
+
+template <class T, class Make>
+void fill_with(void *to, size_t bytes, uint64_t &state, const Make &make) {
+    T *out = static_cast<T *>(to);
+    for (size_t i = 0; i < bytes / sizeof(T); ++i) out[i] = make(state);
+}
+
+bool same_layout(const tensor &a, const tensor &b) {
+    return a.extents == b.extents && a.strides == b.strides;
+}
+
+const tensor *may_share(const tensor &out, const std::vector<tensor> &all) {
+    if (out.access == PLAIT_READ || out.alias == 0) return nullptr;
+    for (const tensor &t : all)
+        if (t.role == out.alias && same_layout(out, t)) return &t;
+    return nullptr;
+}
+
+} // namespace
+
+scratch::scratch(const std::vector<tensor> &tensors, size_t work_bytes, allocator &memory,
+                 plait_stream stream) {
+    std::vector<const tensor *> waiting;
+    // Inputs first: an output that finds no room needs to know where its input is.
+    for (const bool inputs : {true, false})
+        for (const tensor &t : tensors) {
+            if ((t.access == PLAIT_READ) != inputs) continue;
+            const size_t bytes = static_cast<size_t>(t.span_bytes());
+            void *&ptr = pointers.role[t.role];
+            try {
+                memory_.emplace_back(memory, bytes, stream);
+                ptr = memory_.back().get();
+                buffers.push_back({&t, ptr, bytes});
+            } catch (const failure &f) {
+                const tensor *input = may_share(t, tensors);
+                if (f.code() != PLAIT_ERR_OUT_OF_MEMORY || !input) throw;
+                ptr = pointers.role[input->role];
+            }
+        }
+    memory_.emplace_back(memory, work_bytes, stream);
+    pointers.work = memory_.back().get();
+}
+
+size_t tensor_bytes(const std::vector<tensor> &tensors) {
+    size_t sum = 0;
+    for (const tensor &t : tensors) sum += static_cast<size_t>(t.span_bytes());
+    return sum;
+}
+
+void fill_random(void *to, size_t bytes, plait_dtype dtype, uint64_t seed) {
+    uint64_t s = seed;
+    switch (dtype) {
+    case PLAIT_F64:
+    case PLAIT_C128: fill_with<double>(to, bytes, s, unit); break;
+    case PLAIT_F32:
+    case PLAIT_C64:
+        fill_with<float>(to, bytes, s, [](uint64_t &r) { return static_cast<float>(unit(r)); });
+        break;
+    case PLAIT_F16:
+        fill_with<uint16_t>(to, bytes, s, [](uint64_t &r) { return f64_to_f16(unit(r)); });
+        break;
+    case PLAIT_BF16:
+        fill_with<uint16_t>(to, bytes, s, [](uint64_t &r) { return f64_to_bf16(unit(r)); });
+        break;
+    case PLAIT_I32:
+        fill_with<int32_t>(to, bytes, s,
+                           [](uint64_t &r) { return static_cast<int32_t>(next(r) % 17) - 8; });
+        break;
+    case PLAIT_I64:
+        fill_with<int64_t>(to, bytes, s,
+                           [](uint64_t &r) { return static_cast<int64_t>(next(r) % 17) - 8; });
+        break;
+    case PLAIT_B1:
+        fill_with<uint32_t>(to, bytes, s,
+                            [](uint64_t &r) { return static_cast<uint32_t>(next(r)); });
+        break;
+    }
+}
+
+double median(std::vector<double> &seconds) {
+    if (seconds.empty()) return 0;
+    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    return *middle;
+}
+
+} // namespace plait::impl
