@@ -14,6 +14,7 @@ struct entry {
 
 constexpr entry table[] = {
     {"wht.ref", wht_ref},
+    {"wht.simd", wht_simd},
 };
 
 } // namespace

@@ -1,0 +1,147 @@
+// Register-level pieces of wht.simd, compiled once per instruction level: stages between lanes of a
+// vector and between 2^k vectors held in registers. Stages always run from the lowest bit up, here
+// and in every pass, so each output is the same tree of sums at every level and for every blocking.
+#if defined(PLAIT_LIB_CPU_WHT_SIMD_REGISTERS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#    ifdef PLAIT_LIB_CPU_WHT_SIMD_REGISTERS_INL_H_
+#        undef PLAIT_LIB_CPU_WHT_SIMD_REGISTERS_INL_H_
+#    else
+#        define PLAIT_LIB_CPU_WHT_SIMD_REGISTERS_INL_H_
+#    endif
+
+#    include <cstddef>
+#    include <cstdint>
+#    include <hwy/highway.h>
+#    include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace plait::impl::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T> using tag = hn::ScalableTag<T>;
+template <typename T> using vec = hn::Vec<tag<T>>;
+
+template <typename T> constexpr int64_t lanes = HWY_LANES(T);
+
+constexpr int log2_ct(int64_t n) { return n <= 1 ? 0 : 1 + log2_ct(n / 2); }
+
+/// Stages that happen between the lanes of one vector.
+template <typename T> constexpr int lane_bits = log2_ct(lanes<T>);
+
+#    if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM_A64
+constexpr int register_bits = 4; ///< 32 vector registers: 16 vectors of data
+#    else
+constexpr int register_bits = 3;
+#    endif
+
+#    if HWY_TARGET != HWY_SCALAR
+/// Lanes i and i xor 2^bit exchanged.
+template <int bit, typename T> HWY_INLINE vec<T> partner(vec<T> v) {
+    constexpr int byte_bit = bit + (sizeof(T) == 8 ? 1 : 0);
+    if constexpr (byte_bit == 0)
+        return hn::Shuffle2301(v);
+    else if constexpr (byte_bit == 1) {
+        if constexpr (sizeof(T) == 8)
+            return hn::Shuffle01(v);
+        else
+            return hn::Shuffle1032(v);
+    } else if constexpr (byte_bit == 2)
+        return hn::SwapAdjacentBlocks(v);
+    else
+        return hn::ConcatLowerUpper(tag<T>(), v, v);
+}
+#    endif
+
+/// What turns v into -v in the lanes whose index has the stage's bit: factors of +-1 where the
+/// machine fuses multiply and add, else sign bits (floats) or all ones (integers).
+template <typename T> struct lane_signs {
+    vec<T> of[4];
+
+    HWY_INLINE lane_signs() {
+        const tag<T> d;
+        HWY_ALIGN T row[lanes<T>];
+        for (int bit = 0; bit < lane_bits<T>; ++bit) {
+            for (int64_t i = 0; i < lanes<T>; ++i) row[i] = entry((i >> bit & 1) != 0);
+            of[bit] = hn::Load(d, row);
+        }
+        for (int bit = lane_bits<T>; bit < 4; ++bit) of[bit] = hn::Zero(d);
+    }
+
+    static constexpr bool fused = !std::is_integral_v<T> && HWY_NATIVE_FMA;
+
+    static T entry(bool negative) {
+        if constexpr (fused)
+            return negative ? T(-1) : T(1);
+        else if constexpr (std::is_integral_v<T>)
+            return negative ? T(-1) : T(0);
+        else
+            return negative ? T(-0.0) : T(0);
+    }
+};
+
+/// The stages of lane bits 0..count-1 of one vector.
+template <int count, int bit = 0, typename T>
+HWY_INLINE vec<T> lane_stages(const lane_signs<T> &s, vec<T> v) {
+#    if HWY_TARGET != HWY_SCALAR
+    if constexpr (bit < count) {
+        const vec<T> other = partner<bit, T>(v);
+        if constexpr (lane_signs<T>::fused)
+            v = hn::MulAdd(v, s.of[bit], other);
+        else if constexpr (std::is_integral_v<T>)
+            v = hn::Add(hn::Sub(hn::Xor(v, s.of[bit]), s.of[bit]), other);
+        else
+            v = hn::Add(hn::Xor(v, s.of[bit]), other);
+        return lane_stages<count, bit + 1, T>(s, v);
+    }
+#    endif
+    (void)s;
+    return v;
+}
+
+/// 2^bits vectors as a tree of named values, so that no loop must be unrolled and no array be
+/// taken apart for them to stay in registers.
+template <typename T, int bits> struct registers {
+    registers<T, bits - 1> lo, hi;
+
+    /// Loads from p, p + h, p + 2 h, ... and does the `bits` stages between them, after the first
+    /// `in_lanes` lane stages of every vector.
+    template <int in_lanes> HWY_INLINE void load(const T *p, int64_t h, const lane_signs<T> &s) {
+        lo.template load<in_lanes>(p, h, s);
+        hi.template load<in_lanes>(p + (h << (bits - 1)), h, s);
+        lo.combine(hi);
+    }
+    HWY_INLINE void combine(registers &other) {
+        lo.combine(other.lo);
+        hi.combine(other.hi);
+    }
+    template <bool scaled> HWY_INLINE void store(T *p, int64_t h, vec<T> scale) const {
+        lo.template store<scaled>(p, h, scale);
+        hi.template store<scaled>(p + (h << (bits - 1)), h, scale);
+    }
+};
+
+template <typename T> struct registers<T, 0> {
+    vec<T> v;
+
+    template <int in_lanes> HWY_INLINE void load(const T *p, int64_t, const lane_signs<T> &s) {
+        v = lane_stages<in_lanes, 0, T>(s, hn::LoadU(tag<T>(), p));
+    }
+    HWY_INLINE void combine(registers &other) {
+        const vec<T> sum = hn::Add(v, other.v);
+        other.v = hn::Sub(v, other.v);
+        v = sum;
+    }
+    template <bool scaled> HWY_INLINE void store(T *p, int64_t, vec<T> scale) const {
+        if constexpr (scaled)
+            hn::StoreU(hn::Mul(v, scale), tag<T>(), p);
+        else
+            hn::StoreU(v, tag<T>(), p);
+        (void)scale;
+    }
+};
+
+} // namespace HWY_NAMESPACE
+} // namespace plait::impl::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
