@@ -205,7 +205,7 @@ PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use
 PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
-/* A promise about the pointer: a power of two, default 16 bytes. Checked by execute. */
+/* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW: 4). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
 /* Permits the same pointer for both. Partial overlap is never legal. */
 PLAIT_API plait_status plait_desc_set_alias(plait_desc *desc, plait_role out, plait_role in);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,6 +30,12 @@ template <class... Parts> std::string text(const Parts &...parts) {
     std::string out;
     (append(out, parts), ...);
     return out;
+}
+
+/// Hexadecimal without a prefix, as in tokens.
+inline std::string hex(uint64_t value) {
+    char digits[16];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, value, 16).ptr);
 }
 
 } // namespace plait::impl

@@ -22,12 +22,13 @@ struct tensor {
     std::vector<int64_t> extents;
     std::vector<int64_t> strides; ///< elements (bits for PLAIT_B1), one per extent
     int alignment;                ///< promised for the base, bytes
-    plait_role alias;             ///< may be the same pointer as this role; 0: none
+    plait_role alias;             ///< of an output: the input that may share its pointer; 0: none
 
     /// Product of the extents; checked.
     int64_t elements() const;
     /// Elements from the first to one past the last that is touched; 0 when empty; checked.
     int64_t span() const;
+    /// Whole 32-bit words for PLAIT_B1.
     int64_t span_bytes() const;
     bool dense() const; ///< span() == elements()
 };
@@ -39,6 +40,16 @@ struct role_settings {
     std::optional<int> alignment;
     std::optional<plait_role> alias;
     std::optional<bool> use;
+};
+
+/// What a family says about one of its roles.
+struct role_facts {
+    plait_role role;
+    plait_access access;
+    bool optional;
+    plait_role alias; ///< of an output: the input whose pointer it may share when asked; 0: none
+    uint32_t dtypes;  ///< bit d: the type with number d is possible
+    int alignment;    ///< default promise, bytes
 };
 
 class descriptor {
@@ -57,15 +68,35 @@ public:
     /// Throws the first contradiction.
     virtual void check() const = 0;
     /// In the order of role numbers. Valid after check().
-    virtual std::vector<tensor> tensors() const = 0;
-    /// The canonical token.
+    virtual std::vector<tensor> tensors() const;
+    /// The canonical token. Also of a descriptor that check() refuses.
     virtual std::string token() const = 0;
 
 protected:
-    virtual bool has_role(plait_role role) const = 0;
-    virtual bool is_optional(plait_role role) const = 0;
+    /// In the order of role numbers.
+    virtual const std::vector<role_facts> &role_table() const = 0;
+    virtual std::vector<int64_t> extents_of(plait_role role) const = 0;
+    /// Bit a: axis a is packed in the default strides; the stride of the others is 0.
+    virtual uint32_t packed_axes_of(plait_role role) const = 0;
+    virtual plait_dtype default_dtype(plait_role role) const = 0;
+
+    const role_settings &settings(plait_role role) const;
+    bool in_use(const role_facts &facts) const;
+    plait_dtype dtype_of_role(plait_role role) const;
+    /// nullopt when they are beyond 64 bits.
+    std::optional<std::vector<int64_t>> default_strides(plait_role role) const;
+    tensor tensor_of(const role_facts &facts) const;
+
+    /// The part of check() that is the same for all families: sizes within 64 bits, strides,
+    /// alignments, aliases, settings of roles that are not in use.
+    void check_roles() const;
+    /// Appends ":+signs" and ":x.s8.1": the part of a token that is the same for all families.
+    void append_roles(std::string &token) const;
+
     std::map<plait_role, role_settings> roles_;
-    friend class token_writer;
+
+private:
+    const role_facts &role_argument(const char *function, const char *name, plait_role role) const;
 };
 
 /// Accepts canonical tokens only; the sentence of a refusal says what the canonical form is.

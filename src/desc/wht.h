@@ -21,18 +21,29 @@ public:
     std::unique_ptr<descriptor> clone() const override;
     const char *family() const override { return "wht"; }
     void check() const override;
-    std::vector<tensor> tensors() const override;
     std::string token() const override;
 
     /// The problem in normal form. Valid after check().
     wht_problem problem() const;
+    /// Some extent is 0.
+    bool empty() const;
 
 protected:
-    bool has_role(plait_role role) const override;
-    bool is_optional(plait_role role) const override;
+    const std::vector<role_facts> &role_table() const override;
+    std::vector<int64_t> extents_of(plait_role role) const override;
+    uint32_t packed_axes_of(plait_role role) const override;
+    plait_dtype default_dtype(plait_role role) const override;
 
 private:
-    plait_dtype dtype_;
+    bool transformed(size_t axis) const { return (axes_ >> axis & 1u) != 0; }
+    bool uses(plait_role role) const { return settings(role).use.value_or(false); }
+    void check_types() const;
+    void check_lengths() const;
+    void check_options() const;
+    /// The mask says no more than its absence would.
+    bool bits_are_default() const;
+
+    plait_dtype dtype_; // of X, by default of Y and DIAG
     std::vector<int64_t> extents_;
     uint32_t axes_;
     std::optional<uint64_t> bits_;
