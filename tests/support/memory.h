@@ -1,0 +1,53 @@
+// Memory of the backend under test, and tensors in it that notice what must not be touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <plait/plait.h>
+#include <string>
+#include <vector>
+
+namespace plait::test {
+
+using bytes = std::vector<std::byte>;
+
+class memory {
+public:
+    virtual ~memory() = default;
+    virtual void *allocate(size_t size) = 0; ///< aligned to 256 bytes; throws std::bad_alloc
+    virtual void release(void *ptr) noexcept = 0;
+    virtual void upload(void *to, const void *from, size_t size) = 0;
+    virtual void download(void *to, const void *from, size_t size) = 0;
+    virtual void fill(void *to, int byte, size_t size) = 0;
+    /// Waits for stream(); throws with the sentence of the device if its work failed.
+    virtual void wait() = 0;
+    virtual size_t available() = 0;
+    virtual plait_stream stream() = 0;
+};
+
+memory &target();
+memory &host_memory();
+memory &device_memory(); ///< exists in binaries with CUDA only
+
+/// One block of memory with guard bands (see settings::exact_buffers).
+class guarded {
+public:
+    /// data() lies `shift` bytes after an address that is a multiple of 256.
+    guarded(size_t size, size_t shift, int fill_byte);
+    ~guarded();
+    guarded(const guarded &) = delete;
+    guarded &operator=(const guarded &) = delete;
+
+    void *data() const { return size_ ? static_cast<char *>(block_) + head_ : nullptr; }
+    size_t size() const { return size_; }
+    void put(const bytes &content);
+    bytes get() const;
+    /// "" or which guard byte changed.
+    std::string damage() const;
+
+private:
+    void *block_ = nullptr;
+    size_t size_, head_, tail_;
+};
+
+} // namespace plait::test
