@@ -115,7 +115,7 @@ PLAIT_HD constexpr wht_block_config wht_block_config_of(scalar x, scalar y, int 
     c.word_wise = c.parked;
     const bool half = x != scalar::f64 && x != scalar::f32;
     int r = 5;
-    if (log_n <= 9 && !half) r = 4;
+    if (log_n <= 9 && !(half && vector)) r = 4; // 64 bytes in flight for each thread
     if (log_n == 15 && !wide) r = 6;
     if (log_n <= 5 + r) {
         c.tile = wht_block_warp_tile(log_n, r, wht_min(vx, vy));
@@ -137,7 +137,7 @@ constexpr int wht_block_smem_bytes(const wht_block_config &c) {
     return word * tile_words(c.tile) + (c.parked ? 8 << c.tile.log_tile : 0);
 }
 
-constexpr int wht_block_rows_per_tile(const wht_block_config &c) {
+PLAIT_HD constexpr int wht_block_rows_per_tile(const wht_block_config &c) {
     return c.parked ? 1 : 1 << (c.tile.log_tile - c.log_n);
 }
 

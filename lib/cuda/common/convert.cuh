@@ -1,0 +1,156 @@
+// Stored elements and their accumulators: 16-bit floats widen to f32 on the way in and are rounded
+// once, to nearest even, on the way out. By instruction, so that no half header is needed.
+#pragma once
+
+#include "lib/common/scalar.h"
+
+#include <cstdint>
+
+namespace plait::impl::cuda {
+
+template <scalar S> struct stored { using bits = uint16_t; };
+template <> struct stored<scalar::f32> { using bits = uint32_t; };
+template <> struct stored<scalar::f64> { using bits = uint64_t; };
+
+template <bool Wide> struct accumulator_of { using type = float; };
+template <> struct accumulator_of<true> { using type = double; };
+
+template <scalar S> using accumulator = typename accumulator_of<S == scalar::f64>::type;
+
+/// Registers of one access of 2, 4, 8 or 16 bytes.
+template <int Bytes> struct raw_access;
+template <> struct raw_access<2> { using type = unsigned short; };
+template <> struct raw_access<4> { using type = unsigned int; };
+template <> struct raw_access<8> { using type = uint2; };
+template <> struct raw_access<16> { using type = uint4; };
+
+template <scalar S> __device__ __forceinline__ accumulator<S> widen(typename stored<S>::bits bits) {
+    if constexpr (S == scalar::f64) {
+        return __longlong_as_double(static_cast<long long>(bits));
+    } else if constexpr (S == scalar::f32) {
+        return __uint_as_float(bits);
+    } else if constexpr (S == scalar::bf16) {
+        return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+    } else {
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+        return value;
+    }
+}
+
+/// Two 16-bit elements of one word, the lower half first.
+template <scalar S> __device__ __forceinline__ void widen_pair(uint32_t word, float &a, float &b) {
+    if constexpr (S == scalar::bf16) {
+        a = __uint_as_float(word << 16);
+        b = __uint_as_float(word & 0xffff0000u);
+    } else {
+        asm("{.reg .f16 lo, hi;\n\tmov.b32 {lo, hi}, %2;\n\t"
+            "cvt.f32.f16 %0, lo;\n\tcvt.f32.f16 %1, hi;}"
+            : "=f"(a), "=f"(b)
+            : "r"(word));
+    }
+}
+
+__device__ __forceinline__ uint32_t round_bf16_bits(float value) {
+    const uint32_t bits = __float_as_uint(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffu;
+    return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+}
+
+template <scalar S> __device__ __forceinline__ uint16_t round_half(float value) {
+    uint16_t bits;
+    if constexpr (S == scalar::f16) {
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    } else {
+#if __CUDA_ARCH__ >= 800
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
+        bits = static_cast<uint16_t>(round_bf16_bits(value));
+#endif
+    }
+    return bits;
+}
+
+template <scalar S> __device__ __forceinline__ uint32_t round_pair(float a, float b) {
+    uint32_t word;
+#if __CUDA_ARCH__ >= 800
+    if constexpr (S == scalar::f16) {
+        asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(word) : "f"(a), "f"(b));
+    } else {
+        asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(word) : "f"(a), "f"(b));
+    }
+#else
+    word = round_half<S>(a) | static_cast<uint32_t>(round_half<S>(b)) << 16;
+#endif
+    return word;
+}
+
+/// 2^LogVec elements from p, which is aligned to the access. Streaming: no element is read twice.
+template <scalar S, int LogVec, class T>
+__device__ __forceinline__ void load_elements(const void *base, int64_t index, T *out) {
+    using bits = typename stored<S>::bits;
+    const auto *p = static_cast<const bits *>(base) + index;
+    using raw = typename raw_access<(sizeof(bits) << LogVec) == 8 && sizeof(bits) == 8
+                                        ? 8
+                                        : static_cast<int>(sizeof(bits)) << LogVec>::type;
+    const raw r = __ldcs(reinterpret_cast<const raw *>(p));
+    if constexpr (sizeof(raw) == 2) {
+        out[0] = widen<S>(r);
+    } else {
+        uint32_t w[sizeof(raw) / 4];
+        if constexpr (sizeof(raw) == 4) {
+            w[0] = r;
+        } else if constexpr (sizeof(raw) == 8) {
+            w[0] = r.x, w[1] = r.y;
+        } else {
+            w[0] = r.x, w[1] = r.y, w[2] = r.z, w[3] = r.w;
+        }
+#pragma unroll
+        for (int i = 0; i < (1 << LogVec); ++i) {
+            if constexpr (sizeof(bits) == 8) {
+                out[i] =
+                    __hiloint2double(static_cast<int>(w[2 * i + 1]), static_cast<int>(w[2 * i]));
+            } else if constexpr (sizeof(bits) == 4) {
+                out[i] = __uint_as_float(w[i]);
+            } else if (i % 2 == 0) {
+                widen_pair<S>(w[i / 2], out[i], out[i + 1]);
+            }
+        }
+    }
+}
+
+/// scale * in, rounded once to S, to 2^LogVec elements.
+template <scalar S, int LogVec, class T>
+__device__ __forceinline__ void store_elements(void *base, int64_t index, const T *in, T scale) {
+    using bits = typename stored<S>::bits;
+    auto *p = static_cast<bits *>(base) + index;
+    using raw = typename raw_access<static_cast<int>(sizeof(bits)) << LogVec>::type;
+    raw r;
+    if constexpr (sizeof(raw) == 2) {
+        r = round_half<S>(in[0] * scale);
+    } else {
+        uint32_t w[sizeof(raw) / 4];
+#pragma unroll
+        for (int i = 0; i < (1 << LogVec); ++i) {
+            if constexpr (sizeof(bits) == 8) {
+                const double v = in[i] * scale;
+                w[2 * i] = static_cast<uint32_t>(__double2loint(v));
+                w[2 * i + 1] = static_cast<uint32_t>(__double2hiint(v));
+            } else if constexpr (sizeof(bits) == 4) {
+                w[i] = __float_as_uint(in[i] * scale);
+            } else if (i % 2 == 0) {
+                w[i / 2] = round_pair<S>(in[i] * scale, in[i + 1] * scale);
+            }
+        }
+        if constexpr (sizeof(raw) == 4) {
+            r = w[0];
+        } else if constexpr (sizeof(raw) == 8) {
+            r.x = w[0], r.y = w[1];
+        } else {
+            r.x = w[0], r.y = w[1], r.z = w[2], r.w = w[3];
+        }
+    }
+    __stcs(reinterpret_cast<raw *>(p), r);
+}
+
+} // namespace plait::impl::cuda

@@ -1,0 +1,23 @@
+// The tables of instantiated kernels, one for each .cu file, joined by kernel_table.cpp.
+#pragma once
+
+#include "lib/cuda/kernel_table.h"
+
+namespace plait::impl::cuda {
+
+struct kernel_list {
+    const kernel_entry *entries;
+    int count;
+};
+
+kernel_list list_wht_block_f32();
+kernel_list list_wht_block_f64();
+kernel_list list_wht_block_f16();
+kernel_list list_wht_block_bf16();
+kernel_list list_wht_block_widen(); ///< f16 and bf16 to f32
+kernel_list list_wht_columns_tiled_f32();
+kernel_list list_wht_columns_tiled_f64();
+kernel_list list_wht_columns_tiled_half();
+kernel_list list_wht_columns_shuffle();
+
+} // namespace plait::impl::cuda

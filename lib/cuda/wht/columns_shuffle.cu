@@ -1,0 +1,22 @@
+#include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/columns_table.cuh"
+
+#include <utility>
+
+namespace plait::impl::cuda {
+
+template <int... K> static kernel_list list(std::integer_sequence<int, K...>) {
+    static const kernel_entry entries[] = {
+        wht_columns_shuffle_entry<scalar::f32, scalar::f32, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::f64, scalar::f64, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::f16, scalar::f16, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::bf16, scalar::bf16, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::f32, scalar::f16, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::f32, scalar::bf16, K + 1>()...,
+    };
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+kernel_list list_wht_columns_shuffle() { return list(std::make_integer_sequence<int, 5>()); }
+
+} // namespace plait::impl::cuda
