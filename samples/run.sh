@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The first thing to run after cloning: sets up what is missing, builds plait (for this machine's
+# GPU when there is one and a CUDA toolkit, else for the CPU) and shows it at work on real data.
+# Exits non-zero if any result is not what it must be.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. .ci/setup.sh
+
+need "${build_packages[@]}" git
+use_ccache
+backend=cpu
+options=(-DPLAIT_CUDA=OFF)
+if nvcc=$(find_nvcc) && arch=$(gpu_architecture); then
+    backend=cuda
+    export CUDACXX=$nvcc
+    options=(-DPLAIT_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$arch")
+fi
+build=build/samples-$backend
+mkdir -p "$build"
+say "building for the ${backend^^} in $build (the first time takes some minutes)"
+if ! { cmake -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TESTS=OFF \
+    -DPLAIT_FORTRAN=ON "${options[@]}" && cmake --build "$build" --parallel; } >"$build/log" 2>&1; then
+    tail -n 40 "$build/log"
+    say "the build failed; the whole output is in $build/log"
+    exit 1
+fi
+plait=$build/src/cli/plait
+signal=$build/samples/npy_signal
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+say "1. what this build and this machine have"
+"$plait" info
+
+say "2. Walsh spectra of published S-boxes, straight from their tables"
+"$build/samples/sample_sboxes"
+
+# 1/1024 each way makes the transform of length 2^20 its own inverse.
+token=wht:f32:n1048576:scale=0.0009765625
+say "3. a signal of 2^20 points in a .npy file: transformed, and transformed back"
+"$signal" make "$work/signal.npy"
+"$plait" run "$token" --backend "$backend" --in "x=$work/signal.npy" --out "y=$work/spectrum.npy"
+"$plait" run "$token" --backend "$backend" --in "x=$work/spectrum.npy" --out "y=$work/back.npy"
+echo "largest values of the spectrum:"
+"$signal" peaks "$work/spectrum.npy"
+"$signal" compare "$work/signal.npy" "$work/back.npy"
+
+say "4. the plan that did it, and the candidates it was chosen from"
+"$plait" plan "$token" --backend "$backend"
+"$plait" candidates "$token" --backend "$backend"
+
+say "5. throughput"
+"$plait" bench --backend "$backend" "$token" wht:f32:b16:n1048576 wht:f32:b4096:n4096
+
+say "all of it ran on: $("$plait" plan "$token" --backend "$backend" | sed -n 's/^device *\([^ ]*\).*/\1/p')"
+say "next: samples/01_wht.c and README.md"
