@@ -2,7 +2,6 @@
 
 #include "src/core/log.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -39,15 +38,6 @@ void text_out(const std::string &what, char *buf, size_t cap, size_t *size) {
 void check_format(plait_format format) {
     if (format != PLAIT_TEXT && format != PLAIT_JSON)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "format=", format, " is no plait_format");
-}
-
-void log_lines(int bit, const std::string &lines) {
-    if (!log_wants(bit)) return;
-    for (size_t at = 0; at < lines.size();) {
-        const size_t end = std::min(lines.find('\n', at), lines.size());
-        log_line(bit, lines.substr(at, end - at));
-        at = end + 1;
-    }
 }
 
 } // namespace plait::impl

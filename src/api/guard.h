@@ -49,7 +49,4 @@ void text_out(const std::string &what, char *buf, size_t cap, size_t *size);
 
 void check_format(plait_format format);
 
-/// Each line of a text is one line of the log.
-void log_lines(int bit, const std::string &lines);
-
 } // namespace plait::impl

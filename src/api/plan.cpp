@@ -1,50 +1,15 @@
 // plait_plan: made once, immutable, shared.
 #include "src/api/guard.h"
 #include "src/api/handles.h"
-#include "src/core/log.h"
 
 namespace plait::impl {
 
 namespace {
 
-/// The device as the planner sees it while it measures: with the memory of the context.
-class device_with_memory final : public backend {
-public:
-    device_with_memory(const backend &device, std::shared_ptr<allocator> memory)
-        : device_(device), memory_(std::move(memory)) {}
-
-    plait_backend kind() const override { return device_.kind(); }
-    int device() const override { return device_.device(); }
-    profile describe() const override { return device_.describe(); }
-    std::shared_ptr<const prepared> prepare(const pipeline &what) const override {
-        return device_.prepare(what);
-    }
-    void check_current() const override { device_.check_current(); }
-    std::shared_ptr<allocator> default_allocator() const override { return memory_; }
-    double measure(const pipeline &what, const std::vector<tensor> &tensors, allocator &memory,
-                   double budget) const override {
-        return device_.measure(what, tensors, memory, budget);
-    }
-
-private:
-    const backend &device_;
-    std::shared_ptr<allocator> memory_;
-};
-
 preferences effective(const plait_context &ctx, const preferences *pref) {
     preferences out = pref ? *pref : preferences();
     if (out.pattern.empty()) out.pattern = ctx.pattern;
     return out;
-}
-
-void log_plan(const plait_context &ctx, const plait_plan &plan, const preferences &pref) {
-    if (log_wants(PLAIT_LOG_DISPATCH))
-        log_lines(PLAIT_LOG_DISPATCH,
-                  print_candidates(plan.problem, plan.facts,
-                                   rank(plan.problem, plan.facts, pref, ctx.learned), PLAIT_TEXT));
-    if (log_wants(PLAIT_LOG_PLAN))
-        log_lines(PLAIT_LOG_PLAN,
-                  print_plan(plan.problem, plan.facts, plan.rigor, plan.choice, PLAIT_TEXT));
 }
 
 [[noreturn]] void wrong_attribute(plait_plan_attr attr, const char *other) {
@@ -72,16 +37,11 @@ plait_plan *make_plan(const plait_context &ctx, const descriptor &desc, const pr
     plan->problem = make_problem(desc);
     const preferences wanted = effective(ctx, pref);
     plan->rigor = wanted.rigor;
-    if (ctx.device) {
-        device_with_memory device(*ctx.device, ctx.memory);
-        plan->choice = choose(plan->problem, plan->facts, wanted, ctx.learned, &device);
-    } else {
-        plan->choice = choose(plan->problem, plan->facts, wanted, ctx.learned, nullptr);
-    }
+    plan->choice =
+        choose(plan->problem, plan->facts, wanted, ctx.learned, ctx.device.get(), ctx.memory.get());
     const bool no_steps = plan->choice.steps.steps.empty();
     plan->rules = argument_rules(plan->problem.tensors, plan->choice.steps.work.bytes(), no_steps);
     if (ctx.device && !no_steps) plan->ready = ctx.device->prepare(plan->choice.steps);
-    log_plan(ctx, *plan, wanted);
     return plan.release();
 }
 
