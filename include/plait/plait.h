@@ -14,11 +14,14 @@
  *  - A handle written by a failing call is NULL. destroy(NULL) is legal; destroy never fails and
  *    never waits for a device.
  *  - Sizes and strides are int64_t ELEMENTS. Memory is size_t BYTES. int is for flags and counts.
- *  - Extents of zero are legal and make a plan without steps.
+ *  - Extents of zero are legal and make a plan without steps: executing it writes nothing.
  *  - Text out (char *buf, size_t cap, size_t *size): *size receives the length including the
  *    terminator; buf == NULL only asks for it; a buffer that is too small is left untouched and
- *    gives PLAIT_ERR_BUFFER_TOO_SMALL.
- *  - NULL for a required pointer gives PLAIT_ERR_INVALID_ARGUMENT.
+ *    gives PLAIT_ERR_BUFFER_TOO_SMALL. size may be NULL if buf is not.
+ *  - NULL for a required pointer, a number that is no enumerator, and a setter that does not fit
+ *    the handle give PLAIT_ERR_INVALID_ARGUMENT and change nothing.
+ *  - Environment: PLAIT_LOG, PLAIT_LOG_FILE and PLAIT_CPU_ISA act on the process; PLAIT_WISDOM (a
+ *    file), PLAIT_CANDIDATES and PLAIT_THREADS are read when a context is created.
  */
 /* clang-format off: tables are aligned by hand */
 #ifndef PLAIT_H
@@ -133,13 +136,14 @@ enum { /* bits for plait_set_log */
 /* ---- Version, errors, log ---------------------------------------------------------------- */
 
 PLAIT_API int         plait_version(void);    /* of the loaded library; compare: PLAIT_VERSION */
-PLAIT_API const char *plait_build_info(void); /* one line: compilers, CUDA, architectures      */
-PLAIT_API const char *plait_status_name(plait_status status);
+PLAIT_API const char *plait_build_info(void); /* one line: compiler, CUDA, architectures       */
+PLAIT_API const char *plait_status_name(plait_status status); /* "no device"; never NULL       */
 PLAIT_API const char *plait_role_name(plait_role role); /* "x", "signs"; NULL if unknown       */
 PLAIT_API const char *plait_last_error(void); /* of this thread; success does not clear it     */
 
-/* Process-wide. fn gets complete lines, from any thread, and must not call plait. fn == NULL
- * restores what PLAIT_LOG and PLAIT_LOG_FILE say; without them nothing is printed, ever. */
+/* Process-wide. fn gets complete lines of the kinds in `bits`, from any thread, and must not call
+ * plait. fn == NULL restores what PLAIT_LOG and PLAIT_LOG_FILE say; without them nothing is
+ * printed, ever. */
 typedef void (*plait_log_fn)(int bit, const char *line, void *user);
 PLAIT_API plait_status plait_set_log(int bits, plait_log_fn fn, void *user);
 
@@ -150,17 +154,20 @@ PLAIT_API plait_status plait_device_count(plait_backend backend, int *count);
 PLAIT_API plait_status plait_context_create(plait_context **ctx, plait_backend backend, int device);
 
 /* A context without a device, from text written by plait_context_profile: it plans, prints and
- * holds wisdom; measuring and executing give PLAIT_ERR_NO_DEVICE. */
+ * holds wisdom; measuring, executing and allocating give PLAIT_ERR_NO_DEVICE. */
 PLAIT_API plait_status plait_context_create_from_profile(plait_context **ctx, const char *profile);
 PLAIT_API plait_status plait_context_profile(const plait_context *ctx, char *buf, size_t cap,
                                              size_t *size);
 
-/* Memory for plait_workspace_alloc and for measuring. Default: cudaMallocAsync, aligned malloc. */
+/* Memory for plait_workspace_alloc, execs and measuring. Both NULL: the default, cudaMallocAsync or
+ * aligned malloc. alloc returns multiples of PLAIT_WORKSPACE_ALIGNMENT, in any thread that plans;
+ * whatever its failure is, plait reports PLAIT_ERR_OUT_OF_MEMORY. Plans keep the functions that
+ * were set when they were made. */
 typedef plait_status (*plait_alloc_fn)(void **ptr, size_t bytes, plait_stream stream, void *user);
 typedef void         (*plait_free_fn)(void *ptr, size_t bytes, plait_stream stream, void *user);
 PLAIT_API plait_status plait_context_set_allocator(plait_context *ctx, plait_alloc_fn alloc,
                                                    plait_free_fn dealloc, void *user);
-/* CPU backend; 0 = all cores of the process. Later plans copy the number. */
+/* CPU contexts only; 0 = all cores of the process. Later plans copy the number. */
 PLAIT_API plait_status plait_context_set_threads(plait_context *ctx, int threads);
 PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans stay valid */
 
@@ -198,7 +205,7 @@ PLAIT_API plait_status plait_wht_set_scale(plait_desc *desc, double scale); /* i
 PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
 
 /* ---- Descriptors: all families -----------------------------------------------------------
- * A setter that does not fit the family gives PLAIT_ERR_INVALID_ARGUMENT. */
+ * Setters check one argument by itself; plait_desc_check finds contradictions. */
 
 /* Optional tensors on or off. */
 PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use);
@@ -207,14 +214,14 @@ PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role,
                                               const int64_t *strides);
 /* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW: 4). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
-/* Permits the same pointer for both. Partial overlap is never legal. */
+/* Permits the same pointer for both: Y and X. Partial overlap is never legal. */
 PLAIT_API plait_status plait_desc_set_alias(plait_desc *desc, plait_role out, plait_role in);
 
 /* The whole validation, which plait_plan_create runs first: the first contradiction in words. */
 PLAIT_API plait_status plait_desc_check(const plait_desc *desc);
 PLAIT_API plait_status plait_desc_num_tensors(const plait_desc *desc, int *count);
-/* Tensor `index` as execute expects it. extents and strides hold PLAIT_MAX_RANK values; each
- * pointer after `index` may be NULL. */
+/* Tensor `index` as execute expects it, sorted by role. extents and strides hold PLAIT_MAX_RANK
+ * values; each pointer after `index` may be NULL. */
 PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plait_role *role,
                                          plait_access *access, plait_dtype *dtype, int *rank,
                                          int64_t *extents, int64_t *strides);
@@ -229,10 +236,11 @@ PLAIT_API plait_status plait_pref_create(plait_pref **pref);
 PLAIT_API plait_status plait_pref_set_rigor(plait_pref *pref, plait_rigor rigor);
 PLAIT_API plait_status plait_pref_set_wisdom_only(plait_pref *pref, int enable);
 PLAIT_API plait_status plait_pref_set_workspace_limit(plait_pref *pref, size_t bytes);
+/* Ends measuring with the best so far; at least one candidate is timed. */
 PLAIT_API plait_status plait_pref_set_time_limit(plait_pref *pref, double seconds);
 PLAIT_API plait_status plait_pref_set_determinism(plait_pref *pref, plait_determinism level);
 PLAIT_API plait_status plait_pref_set_math(plait_pref *pref, plait_math math);
-/* Comma list of globs; a leading '-' excludes: "wht.*,-*.two_pass.*". */
+/* Comma list of globs, the last match wins; '-' excludes: "wht.*,-*.two_pass.*". "": no filter. */
 PLAIT_API plait_status plait_pref_set_candidates(plait_pref *pref, const char *pattern);
 PLAIT_API void         plait_pref_destroy(plait_pref *pref);
 
@@ -248,6 +256,7 @@ PLAIT_API plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_att
                                           int64_t *value);
 PLAIT_API plait_status plait_plan_get_f64(const plait_plan *plan, plait_plan_attr attr,
                                           double *value);
+/* "wht.cuda.block"; "none" for a plan without steps. */
 PLAIT_API plait_status plait_plan_candidate(const plait_plan *plan, char *buf, size_t cap,
                                             size_t *size);
 PLAIT_API plait_status plait_plan_print(const plait_plan *plan, plait_format format, char *buf,
@@ -260,8 +269,9 @@ PLAIT_API plait_status plait_candidates_print(const plait_context *ctx, const pl
 /* ---- Execution ---------------------------------------------------------------------------
  * CUDA: asynchronous on `stream`, legal during capture; the plan's device must be current. No
  * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous.
- * All arguments are checked before anything is launched. Executes that may overlap in time need
- * different workspaces; there is no other rule about concurrency. */
+ * All arguments are checked before anything is launched: only a launch that CUDA refuses can fail
+ * with a part of the work done. Executes that may overlap in time need different workspaces; there
+ * is no other rule about concurrency. */
 
 typedef struct plait_arg { /* frozen for ever */
     int64_t role;          /* a plait_role */
@@ -271,6 +281,7 @@ typedef struct plait_arg { /* frozen for ever */
 PLAIT_API plait_status plait_execute(const plait_plan *plan, const plait_arg *args, int nargs,
                                      void *workspace, size_t workspace_bytes,
                                      plait_stream stream);
+/* 0 bytes: *ptr is NULL. Free with the same size, before the allocator changes. */
 PLAIT_API plait_status plait_workspace_alloc(const plait_context *ctx, size_t bytes,
                                              plait_stream stream, void **ptr);
 PLAIT_API void         plait_workspace_free(const plait_context *ctx, void *ptr, size_t bytes,
@@ -280,7 +291,8 @@ PLAIT_API void         plait_workspace_free(const plait_context *ctx, void *ptr,
  * A plan, scratch of its own from the context's allocator, and a stream. The plan may be shared
  * with any number of other execs; an exec itself belongs to one thread at a time. */
 
-/* Context, descriptor, plan with default preferences, scratch: everything from one token. */
+/* Context, descriptor, plan with default preferences, scratch: everything from one token. With
+ * other preferences, or for many execs of one plan: plait_exec_from_plan. */
 PLAIT_API plait_status plait_exec_create(plait_exec **exec, plait_backend backend, int device,
                                          const char *token, plait_stream stream);
 PLAIT_API plait_status plait_exec_from_plan(plait_exec **exec, const plait_plan *plan,
@@ -296,7 +308,9 @@ PLAIT_API const plait_plan *plait_exec_plan(const plait_exec *exec);
 /* Stream-ordered: legal while its work still runs. */
 PLAIT_API void plait_exec_destroy(plait_exec *exec);
 
-/* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL ------------------- */
+/* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL -------------------
+ * Lines of other devices and candidates and torn lines are skipped and counted, never an error.
+ * save_file replaces the file in one step: readers see the old text or the new. */
 
 PLAIT_API plait_status plait_wisdom_load(plait_context *ctx, const char *text, int *loaded,
                                          int *skipped);
