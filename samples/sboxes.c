@@ -16,7 +16,7 @@
 #    include <cuda_runtime.h>
 #endif
 
-/* clang-format off: tables */
+/* clang-format off */
 static const struct sbox {
     const char *name;
     int in, out;      /* bits */

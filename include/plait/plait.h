@@ -23,7 +23,8 @@
  *  - Environment: PLAIT_LOG, PLAIT_LOG_FILE and PLAIT_CPU_ISA act on the process; PLAIT_WISDOM (a
  *    file), PLAIT_CANDIDATES and PLAIT_THREADS are read when a context is created.
  */
-/* clang-format off: tables are aligned by hand */
+/* Tables are aligned by hand. */
+/* clang-format off */
 #ifndef PLAIT_H
 #define PLAIT_H
 
