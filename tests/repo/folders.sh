@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# A README of at most 20 lines in every folder of the first two levels says what lives there, who
+# may include it and how to add one. include/ is documented by its headers. The README at the top
+# is the manual.
+. "$(dirname "$0")/files.sh"
+while IFS= read -r folder; do
+    [ -f "$folder/README.md" ] || complain "no README.md in $folder"
+done < <(files / | grep -vE '^include/' | sed -nE 's|^([^/]+)/.*|\1|p; s|^([^/]+/[^/]+)/.*|\1|p' | sort -u)
+while IFS= read -r readme; do
+    lines=$(wc -l <"$readme")
+    [ "$lines" -le 20 ] || complain "$readme has $lines lines; 20 are enough"
+done < <(files '/README\.md$' | grep -v '^benchmarks/')
+exit $bad
