@@ -50,11 +50,10 @@ void ledger::seal() {
         }
         p.offset = offset;
         bytes_ = std::max(bytes_, checked_add(offset, p.bytes, "workspace bytes"));
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), &p,
-                                       [](const piece *a, const piece *b) {
-                                           return a->offset < b->offset;
-                                       }),
-                      &p);
+        placed.insert(
+            std::upper_bound(placed.begin(), placed.end(), &p,
+                             [](const piece *a, const piece *b) { return a->offset < b->offset; }),
+            &p);
     }
     sealed_ = true;
 }

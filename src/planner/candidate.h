@@ -18,7 +18,11 @@ struct cost {
 };
 
 /// The narrowest operand between load and store: filter for plait_pref_set_math, and the unit
-/// roundoff of the test bound. `stored`: as narrow as the narrowest tensor of the call.
+/// roundoff of the test bound.
+///   exact   the definition: F64, wide integers
+///   f64     always F64
+///   f32     the accumulate type: F64 where the call has an F64 tensor, else F32
+///   stored  as narrow as the narrowest tensor of the call: rounds between passes
 enum class narrowest { exact, f64, f32, stored };
 
 struct candidate {
@@ -27,12 +31,13 @@ struct candidate {
     plait_backend backend;
     narrowest operands;
     bool run_to_run; ///< no order-dependent sums
+    /// Total and cheap. Rules that all candidates of a backend share come first.
     verdict (*applicable)(const problem &, const profile &);
-    cost (*estimate)(const problem &, const profile &);
+    cost (*estimate)(const problem &, const profile &);  ///< only after applicable() was ""
     pipeline (*build)(const problem &, const profile &); ///< only after applicable() was ""
 };
 
-/// All candidates of a family, in the order that breaks ties.
+/// All candidates of a family, in the order that breaks ties; none for an unknown family.
 const std::vector<candidate> &candidates_of(const std::string &family);
 
 } // namespace plait::impl

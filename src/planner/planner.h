@@ -14,10 +14,11 @@ struct ranked {
     verdict refusal;                ///< "" = admissible
     cost estimate;                  ///< when admissible
     std::optional<double> measured; ///< wisdom of this problem and device, seconds
-    int64_t work_bytes = 0;
+    int64_t work_bytes = 0;         ///< when admissible
 };
 
 enum class choice_source { estimate, wisdom, measured, empty };
+const char *choice_source_name(choice_source source); ///< "cost-model", "wisdom"
 
 struct choice {
     const candidate *what = nullptr; ///< nullptr: the problem is empty, there are no steps
@@ -27,12 +28,19 @@ struct choice {
     choice_source source = choice_source::estimate;
 };
 
-/// Every candidate of the family with its verdict, admissible ones first, best first.
+/// Every candidate of the family with its verdict, admissible ones first, best first: measured ones
+/// by time, then the others by estimate, then table order. The others follow in table order.
 std::vector<ranked> rank(const problem &, const profile &, const preferences &, const wisdom &);
 
+/// ESTIMATE takes the first of rank(). MEASURE times the four best by estimate, EXHAUSTIVE all,
+/// unless wisdom has their times; the fastest measured one is chosen. A candidate that cannot be
+/// measured is passed over; the next by estimate takes its place. `memory` serves the measurements
+/// (nullptr: the device's own allocator).
+///
 /// Throws NOT_SUPPORTED naming the nearest candidate and the rule it failed, NO_WISDOM, NO_DEVICE
 /// when it would have to measure without a device (`device` == nullptr).
-choice choose(const problem &, const profile &, const preferences &, wisdom &, backend *device);
+choice choose(const problem &, const profile &, const preferences &, wisdom &,
+              const backend *device, allocator *memory = nullptr);
 
 /// The texts of plait_plan_print and plait_candidates_print.
 std::string print_plan(const problem &, const profile &, plait_rigor, const choice &, plait_format);

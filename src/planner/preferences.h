@@ -18,7 +18,9 @@ struct preferences {
     std::string pattern; ///< comma list of globs, last match wins; empty: all
 };
 
-/// Does the pattern admit this candidate name?
+/// Does the pattern admit this candidate name? '*' stands for any text, '?' for one character, a
+/// leading '-' excludes. The last glob that matches decides; a list without positive globs starts
+/// from all candidates, any other list from none.
 bool pattern_admits(const std::string &pattern, const char *name);
 /// Throws INVALID_ARGUMENT for a pattern with an empty or ill-formed glob.
 void check_pattern(const std::string &pattern);

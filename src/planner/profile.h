@@ -14,7 +14,7 @@ struct profile {
     std::string name;          ///< "NVIDIA H200", "AMD EPYC"; any text of one line
     double copy_bandwidth = 0; ///< bytes/s of a copy, read plus written
     double launch_seconds = 0; ///< cost of one more launch (one parallel region on the CPU)
-    int64_t memory_bytes = 0;  ///< of the device, of the machine
+    int64_t memory_bytes = 0;  ///< of the device, of the machine; 0: unknown
     // CUDA
     int cc_major = 0;
     int cc_minor = 0;
@@ -33,14 +33,18 @@ struct profile {
     int threads = 0;           ///< that plans use
     int64_t l1_bytes = 0;      ///< per core
     int64_t l2_core_bytes = 0; ///< per core
-    int64_t l3_bytes = 0;
+    int64_t l3_bytes = 0;      ///< of the machine; 0: none or unknown
 
-    /// "cuda/9.0/132sm/NVIDIA_H200", "cpu/AVX2/64c/AMD_EPYC": the device column of wisdom.
+    /// "cuda/9.0/132sm/NVIDIA_H200", "cpu/AVX2/64c/AMD_EPYC": the device column of wisdom. A CPU
+    /// whose plans use another number of threads than cores says so ("64c/8t"): its times differ.
     std::string fingerprint() const;
+    /// "plait-profile 1", then one "key value" line for each key of the backend.
     std::string to_text() const;
 };
 
-/// Throws INVALID_ARGUMENT with the line number, or VERSION for a newer header.
+/// Throws INVALID_ARGUMENT with the line number, or VERSION for a newer header. Blank lines and
+/// lines that begin with '#' are skipped; every key of the backend must stand there once, and no
+/// other, so that a typing error cannot pass.
 profile profile_from_text(std::string_view text);
 
 } // namespace plait::impl

@@ -1,4 +1,7 @@
 // Wisdom: measured seconds by (token, device, candidate, revision). Measurements, not decisions.
+//
+//   plait-wisdom 1
+//   <token> | <device> | <candidate> | <revision> | <seconds>
 #pragma once
 
 #include "src/planner/candidate.h"
@@ -15,15 +18,18 @@ class wisdom {
 public:
     struct loaded {
         int loaded = 0;
-        int skipped = 0; ///< unknown candidate, other revision, other device
+        int skipped = 0; ///< unknown candidate, other revision, other device, ill-formed line
     };
     /// Per line: a torn or foreign line is skipped and counted; a newer header is VERSION, text
     /// without the header is INVALID_ARGUMENT with the line number. All or nothing on a throw.
+    /// The header may stand in any line, since `sort -u` merges files. A last line without a
+    /// newline is torn: what is left of its number may still read as one.
     loaded load(std::string_view text, const std::string &fingerprint);
     std::string save() const; ///< header and sorted lines
     void clear();
+    /// Keeps the smaller time. A time that is not finite and positive is not recorded.
     void record(const std::string &token, const std::string &fingerprint, const candidate &c,
-                double seconds); ///< keeps the smaller time
+                double seconds);
     std::optional<double> find(const std::string &token, const std::string &fingerprint,
                                const candidate &c) const;
 

@@ -1,0 +1,63 @@
+// What the files of the wht table share: the shape that all kernels but wht.ref take, and the three
+// functions of each candidate. THE LIST is wht_table.cpp.
+#pragma once
+
+#include "src/planner/candidate.h"
+
+namespace plait::impl {
+
+/// Rows of n contiguous elements in natural order.
+struct wht_rows {
+    scalar x, y;
+    int64_t n; ///< a power of two
+    int log_n;
+    int64_t rows;
+    int64_t x_stride; ///< elements from row to row; n for a single row
+    int64_t y_stride;
+    bool alias;
+    int x_align, y_align; ///< bytes promised for the bases
+    double scale;
+
+    bool packed() const { return x_stride == n && y_stride == n; }
+    int64_t elements() const { return rows * n; }
+    int64_t x_bytes() const { return elements() * scalar_bytes(x); }
+    int64_t y_bytes() const { return elements() * scalar_bytes(y); }
+    /// Additions of the butterflies, and one product for each element where there is a scale.
+    int64_t flops() const { return elements() * (log_n + (scale != 1.0 ? 1 : 0)); }
+};
+
+/// "" and the rows, or why the problem is not of this shape. Types are not looked at.
+verdict wht_as_rows(const problem &, wht_rows *out);
+
+/// Bytes of all tensors, an alias counted once, when they are beyond the device's memory together
+/// with `work`: a sentence, else "".
+verdict wht_fits_memory(const problem &, const profile &, int64_t work);
+
+operand wht_role(plait_role role, bool written, int64_t offset = 0);
+operand wht_piece(int piece, bool written, int64_t offset = 0);
+
+verdict wht_cpu_simd_applicable(const problem &, const profile &);
+cost wht_cpu_simd_estimate(const problem &, const profile &);
+pipeline wht_cpu_simd_build(const problem &, const profile &);
+
+verdict wht_cpu_ref_applicable(const problem &, const profile &);
+cost wht_cpu_ref_estimate(const problem &, const profile &);
+pipeline wht_cpu_ref_build(const problem &, const profile &);
+
+verdict wht_cuda_block_applicable(const problem &, const profile &);
+cost wht_cuda_block_estimate(const problem &, const profile &);
+pipeline wht_cuda_block_build(const problem &, const profile &);
+
+verdict wht_cuda_two_pass_shuffle_applicable(const problem &, const profile &);
+cost wht_cuda_two_pass_shuffle_estimate(const problem &, const profile &);
+pipeline wht_cuda_two_pass_shuffle_build(const problem &, const profile &);
+
+verdict wht_cuda_two_pass_tiled_applicable(const problem &, const profile &);
+cost wht_cuda_two_pass_tiled_estimate(const problem &, const profile &);
+pipeline wht_cuda_two_pass_tiled_build(const problem &, const profile &);
+
+verdict wht_cuda_multi_pass_applicable(const problem &, const profile &);
+cost wht_cuda_multi_pass_estimate(const problem &, const profile &);
+pipeline wht_cuda_multi_pass_build(const problem &, const profile &);
+
+} // namespace plait::impl

@@ -1,0 +1,185 @@
+// wht.cpu.simd and wht.cpu.ref.
+#include "lib/common/factor_matrices.h"
+#include "lib/cpu/wht/ref_args.h"
+#include "lib/cpu/wht/simd_args.h"
+#include "src/core/text.h"
+#include "src/planner/wht_candidates.h"
+
+#include <algorithm>
+
+namespace plait::impl {
+
+namespace {
+
+/// Where the cost model's numbers come from: a 3 GHz core that retires two vector additions per
+/// cycle; loads, stores and shuffles between them take half of that. wht.ref: one addition with its
+/// load and store in float64, and one element through its address and type conversion.
+constexpr double core_hertz = 3e9;
+constexpr double simd_additions_per_cycle = 1.0; // vectors
+constexpr double ref_addition_seconds = 1e-9;
+constexpr double ref_element_seconds = 5e-9;
+/// Share of the machine's copy bandwidth that one thread reaches by itself.
+constexpr double one_thread_bandwidth = 0.25;
+
+double vector_bytes(const std::string &isa) {
+    if (isa.rfind("AVX3", 0) == 0) return 64;
+    if (isa.rfind("AVX2", 0) == 0 || isa.rfind("SVE_256", 0) == 0) return 32;
+    if (isa == "SCALAR") return 4;
+    return 16;
+}
+
+double bandwidth(const profile &device, double threads) {
+    return device.copy_bandwidth * std::min(1.0, one_thread_bandwidth * threads);
+}
+
+int threads_of(const profile &device) { return std::max(1, device.threads); }
+
+cost add_up(const profile &device, double memory, double compute) {
+    cost c;
+    c.memory_seconds = memory;
+    c.compute_seconds = compute;
+    c.launch_seconds = device.launch_seconds;
+    // A core overlaps them in part only: a pass loads, adds and stores the same cache lines.
+    c.seconds = c.launch_seconds + memory + compute;
+    return c;
+}
+
+int64_t product(const wht_problem &p, bool transformed) {
+    int64_t n = 1;
+    for (int a = 0; a < p.axes; ++a)
+        if (p.axis[a].transformed == transformed) n *= p.axis[a].length;
+    return n;
+}
+
+int64_t ref_flops(const wht_problem &p) {
+    const int64_t elements = product(p, true) * product(p, false);
+    int64_t per_element = p.scale != 1.0 ? 1 : 0;
+    for (int a = 0; a < p.axes; ++a) {
+        if (!p.axis[a].transformed) continue;
+        const int m = wht_factor_order(p.axis[a].factor);
+        per_element += m - 1;
+        for (int64_t n = p.axis[a].length / m; n > 1; n /= 2) ++per_element;
+    }
+    if (p.diag != scalar::none) per_element += 1;
+    const bool complex = p.x == scalar::c64 || p.x == scalar::c128;
+    return elements * per_element * (complex ? 2 : 1);
+}
+
+/// Bytes that one read of a tensor touches; an axis of stride 0 is read once.
+int64_t touched(const wht_problem &p, int64_t wht_axis::*stride, int bits) {
+    int64_t elements = 1;
+    for (int a = 0; a < p.axes; ++a)
+        if (p.axis[a].*stride != 0) elements *= p.axis[a].length;
+    return (elements * bits + 7) / 8;
+}
+
+} // namespace
+
+verdict wht_cpu_simd_applicable(const problem &problem, const profile &device) {
+    wht_rows r;
+    const verdict shape = wht_as_rows(problem, &r);
+    if (!shape.empty()) return shape;
+    if (cpu::wht_simd_accumulator(r.x, r.y) == scalar::none)
+        return text("x is ", scalar_name(r.x), " and y ", scalar_name(r.y),
+                    "; there is no kernel for this pair");
+    if (r.log_n > 32) return text("n=", r.n, " is over 2^32");
+    return wht_fits_memory(problem, device,
+                           cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, threads_of(device)));
+}
+
+cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
+    wht_rows r;
+    wht_as_rows(problem, &r);
+    const double accumulator = scalar_bytes(cpu::wht_simd_accumulator(r.x, r.y));
+    const double row_bytes = static_cast<double>(r.n) * accumulator;
+    const double threads = threads_of(device);
+    // Threads share a row where it is too long for one core's cache, else they take whole rows.
+    const double cache = 0.5 * static_cast<double>(device.l2_core_bytes);
+    const bool in_cache = row_bytes <= cache;
+    const double busy = in_cache ? std::min(threads, static_cast<double>(r.rows)) : threads;
+    const double passes = in_cache ? 1 : row_bytes <= cache * cache / 4096 ? 2 : 3;
+    const double memory =
+        passes * static_cast<double>(r.x_bytes() + r.y_bytes()) / bandwidth(device, busy);
+    const double lanes = vector_bytes(device.isa) / accumulator;
+    const double compute =
+        static_cast<double>(r.flops()) / (busy * lanes * simd_additions_per_cycle * core_hertz);
+    return add_up(device, memory, compute);
+}
+
+pipeline wht_cpu_simd_build(const problem &problem, const profile &device) {
+    wht_rows r;
+    wht_as_rows(problem, &r);
+    pipeline out;
+    step s;
+    s.kernel = "wht.simd";
+    s.block = threads_of(device);
+    operand scratch;
+    const int64_t bytes = cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, s.block);
+    if (bytes > 0) scratch = wht_piece(out.work.book("scratch", bytes, 0, 0), true);
+    s.operands = {wht_role(PLAIT_X, false), wht_role(PLAIT_Y, true), scratch};
+    cpu::wht_simd_args args{};
+    args.x_type = r.x;
+    args.y_type = r.y;
+    args.rows = r.rows;
+    args.n = r.n;
+    args.x_row_stride = r.x_stride;
+    args.y_row_stride = r.y_stride;
+    args.scale = r.scale;
+    s.args = step_args(args);
+    s.bytes_read = r.x_bytes();
+    s.bytes_written = r.y_bytes();
+    s.flops = r.flops();
+    out.steps.push_back(std::move(s));
+    out.work.seal();
+    return out;
+}
+
+verdict wht_cpu_ref_applicable(const problem &problem, const profile &device) {
+    if (problem.empty) return "the problem is empty: there is nothing to run";
+    return wht_fits_memory(problem, device,
+                           cpu::wht_ref_scratch_bytes(problem.wht(), threads_of(device)));
+}
+
+cost wht_cpu_ref_estimate(const problem &problem, const profile &device) {
+    const wht_problem &p = problem.wht();
+    const double elements = static_cast<double>(product(p, true) * product(p, false));
+    const double threads = threads_of(device);
+    const double busy = cpu::wht_ref_shares_transform(p, threads_of(device))
+                            ? threads
+                            : std::min(threads, static_cast<double>(product(p, false)));
+    const double bytes = elements * (scalar_bytes(p.x) + scalar_bytes(p.y));
+    const double compute = (elements * ref_element_seconds +
+                            static_cast<double>(ref_flops(p)) * ref_addition_seconds) /
+                           busy;
+    return add_up(device, bytes / bandwidth(device, busy), compute);
+}
+
+pipeline wht_cpu_ref_build(const problem &problem, const profile &device) {
+    const wht_problem &p = problem.wht();
+    pipeline out;
+    step s;
+    s.kernel = "wht.ref";
+    s.block = threads_of(device);
+    const int scratch = out.work.book("scratch", cpu::wht_ref_scratch_bytes(p, s.block), 0, 0);
+    s.operands = {wht_role(PLAIT_X, false),
+                  wht_role(PLAIT_Y, true),
+                  p.signs ? wht_role(PLAIT_SIGNS, false) : operand{},
+                  p.diag != scalar::none ? wht_role(PLAIT_DIAG, false) : operand{},
+                  p.overflow ? wht_role(PLAIT_OVERFLOW, true) : operand{},
+                  wht_piece(scratch, true)};
+    cpu::wht_ref_args args{};
+    args.problem = p;
+    s.args = step_args(args);
+    // The tensors, each once: what passes through the scratch stays in the caches.
+    s.bytes_read = touched(p, &wht_axis::x_stride, scalar_bits(p.x));
+    if (p.signs) s.bytes_read += touched(p, &wht_axis::signs_stride, 1);
+    if (p.diag != scalar::none)
+        s.bytes_read += touched(p, &wht_axis::diag_stride, scalar_bits(p.diag));
+    s.bytes_written = touched(p, &wht_axis::y_stride, scalar_bits(p.y)) + (p.overflow ? 4 : 0);
+    s.flops = ref_flops(p);
+    out.steps.push_back(std::move(s));
+    out.work.seal();
+    return out;
+}
+
+} // namespace plait::impl

@@ -1,0 +1,82 @@
+// The shape that all kernels but wht.ref take.
+#include "src/core/checked.h"
+#include "src/core/status.h"
+#include "src/core/text.h"
+#include "src/planner/wht_candidates.h"
+
+namespace plait::impl {
+
+verdict wht_as_rows(const problem &problem, wht_rows *out) {
+    if (problem.empty) return "the problem is empty: there is nothing to run";
+    const wht_problem &p = problem.wht();
+    if (p.signs) return "signs is in use";
+    if (p.diag != scalar::none) return "diag is in use";
+    if (p.overflow) return "overflow is in use";
+    if (p.order == wht_order::sequency) return "order=sequency; needs natural";
+    if (p.order == wht_order::dyadic) return "order=dyadic; needs natural";
+
+    const wht_axis *line = nullptr;  // the transformed axis
+    const wht_axis *batch = nullptr; // the other
+    int lines = 0, batches = 0;
+    for (int a = 0; a < p.axes; ++a) {
+        (p.axis[a].transformed ? line : batch) = &p.axis[a];
+        (p.axis[a].transformed ? lines : batches) += 1;
+        if (p.axis[a].factor != wht_factor::h1)
+            return text("n=", p.axis[a].length, " has a factor matrix; needs a power of two");
+    }
+    if (lines > 1) return text(lines, " transformed axes do not merge; needs one");
+    if (line && line->x_stride != 1)
+        return text("the transformed axis of x has stride ", line->x_stride, "; needs 1");
+    if (line && line->y_stride != 1)
+        return text("the transformed axis of y has stride ", line->y_stride, "; needs 1");
+    if (batches > 1) return text(batches, " batch axes do not merge; needs one");
+
+    wht_rows r{};
+    r.x = p.x;
+    r.y = p.y;
+    r.n = line ? line->length : 1;
+    while ((int64_t{1} << r.log_n) < r.n) ++r.log_n;
+    r.rows = batch ? batch->length : 1;
+    r.x_stride = batch ? batch->x_stride : r.n;
+    r.y_stride = batch ? batch->y_stride : r.n;
+    r.alias = p.alias;
+    r.x_align = p.x_align;
+    r.y_align = p.y_align;
+    r.scale = p.scale;
+    if (r.x_stride < r.n)
+        return text("rows of x overlap: row stride ", r.x_stride, " is below n=", r.n);
+    if (r.y_stride < r.n)
+        return text("rows of y overlap: row stride ", r.y_stride, " is below n=", r.n);
+    *out = r;
+    return "";
+}
+
+verdict wht_fits_memory(const problem &problem, const profile &device, int64_t work) {
+    if (device.memory_bytes == 0) return "";
+    int64_t bytes = work;
+    for (const tensor &t : problem.tensors)
+        if (t.alias == plait_role{}) bytes = checked_add(bytes, t.span_bytes(), "bytes");
+    if (bytes <= device.memory_bytes) return "";
+    return text("tensors and workspace take ", bytes, " bytes; the device has ",
+                device.memory_bytes);
+}
+
+operand wht_role(plait_role role, bool written, int64_t offset) {
+    operand o;
+    o.from = operand::source::role;
+    o.role = role;
+    o.offset = offset;
+    o.written = written;
+    return o;
+}
+
+operand wht_piece(int piece, bool written, int64_t offset) {
+    operand o;
+    o.from = operand::source::work;
+    o.piece = piece;
+    o.offset = offset;
+    o.written = written;
+    return o;
+}
+
+} // namespace plait::impl

@@ -1,0 +1,44 @@
+// THE LIST of wht: every way to compute a Walsh-Hadamard transform. Steps, for grep:
+//   wht.cuda.block             wht.block
+//   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
+//   wht.cuda.two_pass.tiled    wht.block, wht.columns_tiled
+//   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
+//   wht.cpu.simd               wht.simd
+//   wht.cpu.ref                wht.ref
+#include "src/planner/wht_candidates.h"
+
+namespace plait::impl {
+
+namespace {
+
+// clang-format off
+const std::vector<candidate> &wht_table() {
+static const std::vector<candidate> table = {
+    // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"wht.cuda.block", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
+    {"wht.cuda.two_pass.shuffle", 1, PLAIT_CUDA, narrowest::stored, true,
+     wht_cuda_two_pass_shuffle_applicable, wht_cuda_two_pass_shuffle_estimate,
+     wht_cuda_two_pass_shuffle_build},
+    {"wht.cuda.two_pass.tiled", 1, PLAIT_CUDA, narrowest::stored, true,
+     wht_cuda_two_pass_tiled_applicable, wht_cuda_two_pass_tiled_estimate,
+     wht_cuda_two_pass_tiled_build},
+    {"wht.cuda.multi_pass", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
+    {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
+     wht_cpu_simd_applicable, wht_cpu_simd_estimate, wht_cpu_simd_build},
+    {"wht.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
+     wht_cpu_ref_applicable, wht_cpu_ref_estimate, wht_cpu_ref_build},
+};
+return table;
+}
+// clang-format on
+
+} // namespace
+
+const std::vector<candidate> &candidates_of(const std::string &family) {
+    static const std::vector<candidate> none;
+    return family == "wht" ? wht_table() : none;
+}
+
+} // namespace plait::impl
