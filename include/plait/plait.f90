@@ -719,6 +719,7 @@ contains
     integer(c_int) :: answer
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
+    text = ''
     answer = plait_context_profile_c(ctx, c_null_ptr, 0_c_size_t, size)
     if (answer /= PLAIT_OK) return
     allocate (buffer(size))
@@ -732,6 +733,7 @@ contains
     integer(c_int) :: answer
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
+    text = ''
     answer = plait_desc_token_c(desc, c_null_ptr, 0_c_size_t, size)
     if (answer /= PLAIT_OK) return
     allocate (buffer(size))
@@ -759,6 +761,7 @@ contains
     integer(c_int) :: answer
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
+    text = ''
     answer = plait_plan_candidate_c(plan, c_null_ptr, 0_c_size_t, size)
     if (answer /= PLAIT_OK) return
     allocate (buffer(size))
@@ -773,6 +776,7 @@ contains
     integer(c_int) :: answer
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
+    text = ''
     answer = plait_plan_print_c(plan, format, c_null_ptr, 0_c_size_t, size)
     if (answer /= PLAIT_OK) return
     allocate (buffer(size))
@@ -789,6 +793,7 @@ contains
     integer(c_int) :: answer
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
+    text = ''
     answer = plait_candidates_print_c(ctx, desc, pref, format, c_null_ptr, 0_c_size_t, size)
     if (answer /= PLAIT_OK) return
     allocate (buffer(size))
@@ -830,6 +835,7 @@ contains
     integer(c_int) :: answer
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
+    text = ''
     answer = plait_wisdom_save_c(ctx, c_null_ptr, 0_c_size_t, size)
     if (answer /= PLAIT_OK) return
     allocate (buffer(size))
