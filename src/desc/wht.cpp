@@ -116,7 +116,7 @@ uint32_t wht_descriptor::packed_axes_of(plait_role role) const {
 
 plait_dtype wht_descriptor::default_dtype(plait_role role) const {
     switch (role) {
-    case PLAIT_X: return dtype_;
+    case PLAIT_X: return settings(PLAIT_X).dtype.value_or(dtype_); // the token begins with it
     case PLAIT_SIGNS: return PLAIT_B1;
     case PLAIT_OVERFLOW: return PLAIT_I32;
     default: return dtype_of_role(PLAIT_X);

@@ -48,9 +48,12 @@ void wht_descriptor::check_types() const {
                       "; both from f16 bf16 f32 f64, or c64 c128, or i32 i64");
     if (uses(PLAIT_DIAG) && integer)
         contradiction("role=diag is not for integers, and x is ", x.name);
-    if (uses(PLAIT_DIAG) && diag.dtype != x.dtype && diag.dtype != x.real)
-        contradiction("diag: dtype=", diag.name, " is neither x's type ", x.name,
-                      " nor its real type ", dtype_of(x.real).name);
+    if (uses(PLAIT_DIAG) && diag.dtype != x.dtype && diag.dtype != x.real) {
+        if (x.what == kind::complex)
+            contradiction("diag: dtype=", diag.name, " is neither x's type ", x.name,
+                          " nor its real type ", dtype_of(x.real).name);
+        contradiction("diag: dtype=", diag.name, " is not x's type ", x.name);
+    }
     if (uses(PLAIT_OVERFLOW) && !integer)
         contradiction("role=overflow is for integers, and x is ", x.name);
     if (scale_ != 1.0 && integer)
