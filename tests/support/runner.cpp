@@ -30,7 +30,7 @@ std::vector<candidate> candidates(const plait_context *ctx, const plait_desc *de
     const nlohmann::json whole = nlohmann::json::parse(text);
     for (const auto &row : whole.at("candidates")) {
         candidate c;
-        c.name = row.at("name");
+        c.name = row.at("candidate");
         c.narrowest = row.at("narrowest");
         if (row.at("verdict") == "no") c.reason = row.at("reason");
         all.push_back(c);
