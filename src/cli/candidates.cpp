@@ -1,0 +1,39 @@
+#include "src/cli/candidates.h"
+
+#include <nlohmann/json.hpp>
+
+namespace plait::cli {
+
+std::vector<candidate_row> list_candidates(const session &s, const plait_desc *desc) {
+    const std::string text = cases::text_of([&](char *buf, size_t cap, size_t *size) {
+        return plait_candidates_print(s.context.get(), desc, s.preferences.get(), PLAIT_JSON, buf,
+                                      cap, size);
+    });
+    std::vector<candidate_row> rows;
+    for (const nlohmann::json &j : nlohmann::json::parse(text).at("candidates"))
+        rows.push_back(
+            {j.at("candidate").get<std::string>(), j.at("verdict").get<std::string>() != "no",
+             j.at("narrowest").get<std::string>() == "stored", j.at("reason").get<std::string>()});
+    return rows;
+}
+
+std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool all) {
+    std::vector<planned> plans;
+    const std::vector<candidate_row> rows = list_candidates(s, desc);
+    if (all)
+        for (const candidate_row &row : rows)
+            if (row.applies)
+                plans.push_back(
+                    {cases::make_plan(s.context.get(), desc, s.preferences_for(row.name).get()),
+                     row.name, row.narrow});
+    if (!plans.empty()) return plans;
+    // Also where nothing applies: the library's sentence says which rule failed.
+    planned chosen{cases::make_plan(s.context.get(), desc, s.preferences.get()), "", false};
+    chosen.candidate = cases::candidate_of(chosen.plan.get());
+    for (const candidate_row &row : rows)
+        if (row.name == chosen.candidate) chosen.narrow = row.narrow;
+    plans.push_back(std::move(chosen));
+    return plans;
+}
+
+} // namespace plait::cli

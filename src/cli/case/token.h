@@ -1,0 +1,47 @@
+// The fields of a canonical token. The library checks tokens; this takes apart what it accepted.
+#pragma once
+
+#include <cstdint>
+#include <plait/plait.h>
+#include <string>
+#include <vector>
+
+namespace plait::cases {
+
+struct token_axis {
+    bool transformed;
+    int64_t length;
+    int factor_order; ///< m of length = m * 2^k; 1 without a factor
+    int log2;         ///< k; 0 for a batch axis
+    std::string text; ///< "n1536.h12p2"
+};
+
+struct token_role {
+    std::string name;
+    std::string strides; ///< ".s128.1" as written, or ""
+    int alignment;       ///< the promise in bytes, 16 by default
+    std::string alias;   ///< name of the role whose pointer it may share, or ""
+};
+
+struct token_parts {
+    std::string family;
+    std::string dtype;
+    std::vector<token_axis> axes;     ///< in memory order
+    std::vector<std::string> options; ///< "seq", "scale=0.5"
+    std::vector<std::string> uses;    ///< optional tensors that are on
+    std::vector<token_role> roles;    ///< those that differ from the defaults
+
+    const token_role *find(const std::string &role) const;
+    /// The value behind "name=", or "".
+    std::string option(const std::string &name) const;
+    int64_t transforms() const; ///< product of the batch axes
+    int64_t length() const;     ///< product of the transformed axes
+    /// Sum of k over the transformed axes, or the number of transformed bits.
+    int stages() const;
+    /// Sum of the orders of the factors; 0 without one.
+    int factor_orders() const;
+};
+
+token_parts split_token(const std::string &canonical);
+
+} // namespace plait::cases

@@ -1,0 +1,213 @@
+// plait bench: time against a copy of the same bytes.
+#include "src/cli/bench.h"
+#include "src/cli/commands.h"
+#include "src/cli/text.h"
+
+#include "commit.h" // written by the build
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+namespace plait::cli {
+namespace {
+
+using cases::failure;
+using json = nlohmann::ordered_json;
+
+struct arguments {
+    options common;
+    std::vector<std::string> tokens;
+    std::string suite;
+    bool json_wanted = false;
+    std::vector<std::string> json_file; ///< none, or one file or token
+    std::string baseline;
+    std::optional<double> worse; ///< percent
+    bool all = false;
+    bench_options how;
+};
+
+json record(const std::string &token, const planned &p, const session &s, const arguments &a,
+            const bench_result &b) {
+    json j;
+    j["token"] = token;
+    j["candidate"] = p.candidate;
+    j["device"] = s.fingerprint;
+    j["commit"] = PLAIT_COMMIT;
+    j["median_us"] = b.median * 1e6;
+    j["min_us"] = b.minimum * 1e6;
+    j["spread"] = b.spread;
+    j["copy_us"] = b.copy * 1e6;
+    j["r"] = b.r();
+    j["gbps"] = b.bytes_per_second() * 1e-9;
+    j["est_us"] = b.estimate * 1e6;
+    j["rel_err"] =
+        b.relative_error >= 0 && std::isfinite(b.relative_error) ? json(b.relative_error) : json();
+    j["mode"] = a.how.latency ? "latency" : "cold";
+    j["rigor"] = a.common.rigor;
+    j["threads"] = s.threads;
+    j["bytes"] = b.bytes;
+    j["work_bytes"] = b.work_bytes;
+    j["reps"] = b.repetitions;
+    j["calls"] = b.calls_per_sample;
+    j["sets"] = b.buffer_sets;
+    return j;
+}
+
+/// What makes two records comparable.
+std::string key_of(const json &j) {
+    std::string key;
+    for (const char *field : {"token", "candidate", "device", "mode"})
+        key += j.value(field, std::string()) + " ";
+    return key + std::to_string(j.value("threads", 0));
+}
+
+std::map<std::string, double> read_baseline(const std::string &path) {
+    std::map<std::string, double> medians;
+    std::istringstream lines(read_text(path));
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+        ++number;
+        if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+        try {
+            const json j = json::parse(line);
+            medians[key_of(j)] = j.at("median_us").get<double>();
+        } catch (const nlohmann::json::exception &) {
+            throw failure(PLAIT_ERR_IO, path + ": line " + std::to_string(number) +
+                                            " is no record of `plait bench --json`");
+        }
+    }
+    return medians;
+}
+
+/// Where JSON lines go. A file is written line by line under another name and renamed at the end.
+class json_sink {
+public:
+    json_sink(bool wanted, const std::string &path) : wanted_(wanted), path_(path) {}
+    bool on_stdout() const { return wanted_ && path_.empty(); }
+    void add(const json &j) {
+        if (!wanted_) return;
+        if (path_.empty()) {
+            std::printf("%s\n", j.dump().c_str());
+            std::fflush(stdout);
+        } else {
+            lines_ += j.dump() + "\n";
+        }
+    }
+    void finish() const {
+        if (!path_.empty()) write_text(path_, lines_);
+    }
+
+private:
+    bool wanted_;
+    std::string path_, lines_;
+};
+
+int bench_all(const arguments &a) {
+    std::vector<std::string> tokens = a.tokens;
+    std::string path = a.json_file.empty() ? "" : a.json_file.front();
+    // `--json TOKEN`: the file may be left out, so this is a token and not a file.
+    if (path.compare(0, 4, "wht:") == 0) {
+        tokens.insert(tokens.begin(), path);
+        path.clear();
+    }
+    if (!a.suite.empty())
+        for (std::string &t : read_suite(a.suite)) tokens.push_back(std::move(t));
+    if (tokens.empty())
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT, "bench: give tokens or --suite FILE");
+    std::map<std::string, double> baseline;
+    if (!a.baseline.empty()) baseline = read_baseline(a.baseline);
+    // A wrong token at the end of a suite is found before minutes of measuring.
+    for (const std::string &token : tokens) cases::make_desc(token);
+
+    const session s(a.common);
+    const std::unique_ptr<cases::device> dev = s.open();
+    json_sink sink(a.json_wanted, path);
+    std::vector<table::column> titles = {
+        {"token", 30, true}, {"candidate", 24, true}, {"median us", 10}, {"min us", 10},
+        {"spread", 6},       {"copy us", 10},         {"r", 6},          {"GB/s", 7},
+        {"est/med", 7},      {"rel err", 9}};
+    if (!baseline.empty()) titles.push_back({"vs base", 8});
+    const table columns(titles);
+    if (!sink.on_stdout()) {
+        std::printf("%s  commit %s  %s, %d repetitions%s\n", s.fingerprint.c_str(), PLAIT_COMMIT,
+                    a.how.latency ? "latency: warm buffers" : "cold: rotated buffers",
+                    a.how.repetitions,
+                    s.threads ? (", " + std::to_string(s.threads) + " threads").c_str() : "");
+        columns.head();
+    }
+    int code = 0;
+    int64_t done = 0;
+    progress line("measuring", static_cast<int64_t>(tokens.size()) * 1000);
+    for (const std::string &token : tokens) {
+        const cases::desc_ptr desc = cases::make_desc(token);
+        const std::vector<cases::tensor> tensors = cases::tensors_of(desc.get());
+        line.what(token);
+        for (const planned &p : make_plans(s, desc.get(), a.all)) {
+            const bench_result b = bench(p, token, tensors, *dev, a.how, [&](double share) {
+                line.at(done + static_cast<int64_t>(1000 * share));
+            });
+            const json j = record(token, p, s, a, b);
+            sink.add(j);
+            std::string versus = "-";
+            if (const auto base = baseline.find(key_of(j)); base != baseline.end()) {
+                const double percent = (b.median * 1e6 / base->second - 1) * 100;
+                versus = (percent >= 0 ? "+" : "") + fixed(percent, 1) + "%";
+                if (a.worse && percent > *a.worse) code = 1;
+            }
+            if (!sink.on_stdout())
+                columns.row({token, p.candidate, fixed(b.median * 1e6, 2),
+                             fixed(b.minimum * 1e6, 2), fixed(b.spread, 3), fixed(b.copy * 1e6, 2),
+                             fixed(b.r(), 3), fixed(b.bytes_per_second() * 1e-9, 1),
+                             fixed(b.estimate / b.median, 2),
+                             b.relative_error < 0 ? "-" : number(b.relative_error), versus});
+        }
+        done += 1000;
+    }
+    sink.finish();
+    return code;
+}
+
+} // namespace
+
+void add_bench(CLI::App &program, actions &run) {
+    CLI::App *command =
+        program.add_subcommand("bench", "Measure transforms against a copy of the same bytes");
+    auto a = std::make_shared<arguments>();
+    command->add_option("TOKEN", a->tokens, "problems, e.g. wht:f32:b65536:n4096");
+    command->add_option("--suite", a->suite, "file with one token per line")->type_name("FILE");
+    CLI::Option *json_option =
+        command
+            ->add_option("--json", a->json_file,
+                         "JSON lines instead of the table, or into FILE beside it")
+            ->type_name("[FILE]")
+            ->expected(0, 1);
+    command->add_option("--baseline", a->baseline, "compare with the JSON lines of an earlier run")
+        ->type_name("FILE");
+    command
+        ->add_option("--fail-above", a->worse,
+                     "exit code 1 when a median is this many percent above its baseline")
+        ->type_name("PERCENT")
+        ->needs("--baseline");
+    command->add_flag("--all-candidates", a->all,
+                      "every candidate that applies, not only the chosen one");
+    command->add_option("--reps", a->how.repetitions, "samples per problem, at least 3 [30]")
+        ->check(CLI::Range(3, 1000000))
+        ->type_name("N");
+    command->add_flag("--latency", a->how.latency,
+                      "small work: warm buffers, calls replayed from a CUDA graph");
+    command->add_flag("!--no-accuracy", a->how.accuracy, "leave rel_err out");
+    command->add_option("--seed", a->how.seed, "of the random numbers [1]");
+    add_options(*command, a->common);
+    command->footer("r = median / copy, where copy moves the same bytes on the same device in the\n"
+                    "same run. Rules: benchmarks/README.md.");
+    run[command] = [a, json_option] {
+        a->json_wanted = json_option->count() > 0;
+        return bench_all(*a);
+    };
+}
+
+} // namespace plait::cli

@@ -1,0 +1,90 @@
+// plait info: the build, the devices, what the planner knows of them.
+#include "src/cli/commands.h"
+#include "src/cli/options.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace plait::cli {
+namespace {
+
+struct found {
+    plait_backend backend;
+    int number;
+    std::string profile;
+};
+
+nlohmann::ordered_json as_json(const found &f) {
+    nlohmann::ordered_json out;
+    out["backend"] = f.backend == PLAIT_CUDA ? "cuda" : "cpu";
+    out["device"] = f.number;
+    out["profile"] = f.profile;
+    return out;
+}
+
+int info(const options &o, bool json) {
+    std::vector<found> devices;
+    if (!o.profile.empty()) {
+        const session s(o);
+        devices.push_back({s.backend, o.device, cases::profile_of(s.context.get())});
+    } else {
+        for (const plait_backend backend : {PLAIT_CUDA, PLAIT_CPU}) {
+            const bool wanted =
+                o.backend.empty() || (o.backend == "cuda") == (backend == PLAIT_CUDA);
+            if (!wanted) continue;
+            int count = 0;
+            cases::check(plait_device_count(backend, &count));
+            if (count == 0 && !o.backend.empty())
+                throw cases::failure(PLAIT_ERR_NO_DEVICE,
+                                     "there is no device of the backend " + o.backend);
+            for (int i = 0; i < count; ++i) {
+                const cases::context_ptr ctx = cases::make_context(backend, i);
+                if (backend == PLAIT_CPU && o.threads > 0)
+                    cases::check(plait_context_set_threads(ctx.get(), o.threads));
+                devices.push_back({backend, i, cases::profile_of(ctx.get())});
+            }
+        }
+    }
+    if (json) {
+        nlohmann::ordered_json out;
+        out["version"] = plait_version();
+        out["build"] = plait_build_info();
+        out["devices"] = nlohmann::json::array();
+        for (const found &f : devices) out["devices"].push_back(as_json(f));
+        std::printf("%s\n", out.dump(2).c_str());
+        return 0;
+    }
+    std::printf("build   %s\n", plait_build_info());
+    for (const found &f : devices) {
+        std::printf("\n%s device %d\n", f.backend == PLAIT_CUDA ? "cuda" : "cpu", f.number);
+        std::istringstream lines(f.profile);
+        for (std::string line; std::getline(lines, line);) std::printf("  %s\n", line.c_str());
+    }
+    return 0;
+}
+
+/// A profile alone, as --profile reads it.
+int print_profile(const options &o) {
+    const session s(o);
+    std::printf("%s", cases::profile_of(s.context.get()).c_str());
+    return 0;
+}
+
+} // namespace
+
+void add_info(CLI::App &program, actions &run) {
+    CLI::App *command = program.add_subcommand("info", "Build, devices and their profiles");
+    struct arguments {
+        options common;
+        bool json = false, bare = false;
+    };
+    auto a = std::make_shared<arguments>();
+    add_options(*command, a->common);
+    command->add_flag("--json", a->json, "as JSON");
+    command->add_flag("--profile-text", a->bare,
+                      "only the profile of the chosen device, as --profile reads it");
+    run[command] = [a] { return a->bare ? print_profile(a->common) : info(a->common, a->json); };
+}
+
+} // namespace plait::cli

@@ -1,0 +1,168 @@
+// plait run: a transform of NumPy files.
+#include "src/cli/case/bound_plan.h"
+#include "src/cli/case/dtype.h"
+#include "src/cli/commands.h"
+#include "src/cli/files.h"
+#include "src/cli/memory_check.h"
+#include "src/cli/options.h"
+#include "src/cli/text.h"
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace plait::cli {
+namespace {
+
+using cases::failure;
+using cases::tensor;
+
+struct arguments {
+    options common;
+    std::string token;
+    std::vector<std::string> in, out;
+    bool json = false;
+};
+
+/// Without files: what the token wants.
+int describe(const std::string &token, const std::vector<tensor> &tensors) {
+    std::printf("%s\n", token.c_str());
+    const table t({{"role", 10, true},
+                   {"", 10, true},
+                   {"type", 6, true},
+                   {"npy", 16, true},
+                   {"shape", 0, true}});
+    t.head();
+    for (const tensor &x : tensors)
+        t.row({x.name, x.reads() ? "--in" : "--out", cases::dtype_name(x.dtype),
+               x.reads() ? readable_types(x) : cases::npy_type_of(x.dtype).text(),
+               cases::npy_shape_text(cases::distinct(x).extents)});
+    return 0;
+}
+
+/// Every file is looked at before anything is read, planned or allocated.
+void check_files(const std::vector<tensor> &tensors, const std::map<plait_role, std::string> &in,
+                 const std::map<plait_role, std::string> &out) {
+    for (const tensor &t : tensors) {
+        if (in.count(t.role) && !t.reads())
+            throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                          "--in " + t.name + ": role " + t.name + " is an output");
+        if (out.count(t.role) && !t.writes())
+            throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                          "--out " + t.name + ": role " + t.name + " is an input");
+        if (t.reads() && !in.count(t.role))
+            throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                          "role " + t.name + " is read and has no --in " + t.name + "=file.npy");
+        if (t.reads()) tensor_file(in.at(t.role), t);
+    }
+    if (out.empty())
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT, "no --out: the result would be thrown away");
+}
+
+class stopwatch {
+public:
+    double lap() {
+        const auto now = std::chrono::steady_clock::now();
+        const double seconds = std::chrono::duration<double>(now - begin_).count();
+        begin_ = now;
+        return seconds;
+    }
+
+private:
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+int run_files(const arguments &a) {
+    const cases::desc_ptr desc = cases::make_desc(a.token);
+    const std::vector<tensor> tensors = cases::tensors_of(desc.get());
+    if (a.in.empty() && a.out.empty()) return describe(a.token, tensors);
+    const auto in = parse_files(a.in, tensors, "--in");
+    const auto out = parse_files(a.out, tensors, "--out");
+    check_files(tensors, in, out);
+
+    const session s(a.common);
+    const std::unique_ptr<cases::device> dev = s.open();
+    const cases::plan_ptr plan = cases::make_plan(s.context.get(), desc.get(), s.preferences.get());
+    size_t work_bytes = 0;
+    cases::check(plait_plan_workspace_size(plan.get(), &work_bytes));
+    need_memory(*dev, a.token, cases::placement::bytes_needed(tensors) + work_bytes);
+
+    size_t read_bytes = 0, written_bytes = 0;
+    for (const tensor &t : tensors) {
+        if (in.count(t.role)) read_bytes += cases::distinct(t).dense_bytes();
+        if (out.count(t.role)) written_bytes += t.dense_bytes();
+    }
+    stopwatch watch;
+    double transform_seconds = 0, read_seconds = 0, write_seconds = 0;
+    {
+        progress line("reading", static_cast<int64_t>(read_bytes + written_bytes));
+        size_t done = 0;
+        const on_bytes moved = [&](size_t bytes) {
+            done += bytes;
+            line.at(static_cast<int64_t>(done));
+        };
+        cases::placement where(*dev, tensors, 0, false);
+        const cases::workspace work(*dev, plan.get());
+        for (const tensor &t : tensors)
+            if (in.count(t.role)) load_tensor(in.at(t.role), t, *dev, where.at(t.role), moved);
+        read_seconds = watch.lap();
+
+        line.what("transforming");
+        moved(0);
+        transform_seconds =
+            dev->seconds([&] { cases::execute(plan.get(), where, work, dev->stream()); });
+        watch.lap();
+
+        line.what("writing");
+        for (const tensor &t : tensors)
+            if (out.count(t.role)) save_tensor(out.at(t.role), t, *dev, where.at(t.role), moved);
+        write_seconds = watch.lap();
+    }
+
+    const std::string candidate = cases::candidate_of(plan.get());
+    if (a.json) {
+        nlohmann::ordered_json j;
+        j["token"] = a.token;
+        j["candidate"] = candidate;
+        j["device"] = s.fingerprint;
+        j["read_bytes"] = read_bytes;
+        j["written_bytes"] = written_bytes;
+        j["read_s"] = read_seconds;
+        j["transform_s"] = transform_seconds;
+        j["write_s"] = write_seconds;
+        std::printf("%s\n", j.dump().c_str());
+        return 0;
+    }
+    std::printf("%s by %s on %s\n", a.token.c_str(), candidate.c_str(), s.fingerprint.c_str());
+    std::printf("read %s in %s, transformed in %s (first run), wrote %s in %s\n",
+                cases::readable_bytes(static_cast<double>(read_bytes)).c_str(),
+                readable_seconds(read_seconds).c_str(), readable_seconds(transform_seconds).c_str(),
+                cases::readable_bytes(static_cast<double>(written_bytes)).c_str(),
+                readable_seconds(write_seconds).c_str());
+    return 0;
+}
+
+} // namespace
+
+void add_run(CLI::App &program, actions &run) {
+    CLI::App *command = program.add_subcommand("run", "Transform NumPy files");
+    auto a = std::make_shared<arguments>();
+    command->add_option("TOKEN", a->token, "the problem; alone it prints the files it wants")
+        ->required();
+    command->add_option("--in", a->in, "file of an input, e.g. x=signal.npy")
+        ->type_name("ROLE=FILE")
+        ->expected(1)
+        ->take_all();
+    command->add_option("--out", a->out, "file for an output, e.g. y=spectrum.npy")
+        ->type_name("ROLE=FILE")
+        ->expected(1)
+        ->take_all();
+    add_options(*command, a->common);
+    command->add_flag("--json", a->json, "report as JSON");
+    command->footer("Files are .npy in C order and little endian, with exactly the shape of the\n"
+                    "role. bf16 is read from f4 (rounded to nearest even) or u2 (its bits) and\n"
+                    "written as u2; signs are read from u1 or b1, 1 is minus.");
+    run[command] = [a] { return run_files(*a); };
+}
+
+} // namespace plait::cli

@@ -1,0 +1,236 @@
+// plait verify: a transform against float64, with guard bands around every buffer.
+#include "src/cli/candidates.h"
+#include "src/cli/case/checker.h"
+#include "src/cli/case/dtype.h"
+#include "src/cli/case/fill.h"
+#include "src/cli/commands.h"
+#include "src/cli/files.h"
+#include "src/cli/memory_check.h"
+#include "src/cli/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace plait::cli {
+namespace {
+
+using cases::failure;
+using cases::guarded_image;
+using cases::tensor;
+
+/// Elements that are compared unless --sample says otherwise.
+constexpr int64_t default_elements = int64_t{1} << 26;
+
+struct arguments {
+    options common;
+    std::vector<std::string> tokens;
+    std::string suite;
+    std::vector<std::string> in;
+    bool all = false, json = false;
+    uint64_t seed = 1;
+    int64_t sample = 0; ///< transforms; 0: as many as default_elements allows
+};
+
+/// Host images of every tensor before the transform.
+using images = std::map<plait_role, guarded_image>;
+
+images make_inputs(const cases::token_parts &parts, const std::vector<tensor> &tensors,
+                   const std::map<plait_role, std::string> &files, uint64_t seed) {
+    images made;
+    for (const tensor &t : tensors) {
+        guarded_image image(t.span_bytes());
+        if (t.reads()) {
+            const tensor data = cases::distinct(t);
+            const int64_t total = data.elements();
+            const int64_t chunk = std::min<int64_t>(total, 1 << 20);
+            std::vector<unsigned char> dense(t.dtype == PLAIT_B1
+                                                 ? static_cast<size_t>(chunk)
+                                                 : cases::bytes_for(t.dtype, chunk));
+            std::unique_ptr<tensor_file> file;
+            if (files.count(t.role)) file = std::make_unique<tensor_file>(files.at(t.role), t);
+            cases::fill_options fill;
+            fill.seed = seed * 64 + static_cast<uint64_t>(t.role);
+            if (const std::string bound = parts.option("bound"); !bound.empty())
+                fill.integer_limit = std::strtoll(bound.c_str(), nullptr, 10);
+            for (int64_t first = 0; first < total; first += chunk) {
+                const int64_t count = std::min(chunk, total - first);
+                if (file)
+                    file->read(dense.data(), count);
+                else
+                    cases::fill_random(t.dtype, fill, first, count, dense.data());
+                cases::scatter(data, image.data(), first, count, dense.data());
+            }
+        }
+        made.emplace(t.role, std::move(image));
+    }
+    return made;
+}
+
+cases::fetch fetch_from(const images &from) {
+    return [&from](const tensor &t, int64_t offset, int64_t elements, void *to) {
+        const char *base = static_cast<const char *>(from.at(t.role).data());
+        std::memcpy(to, base + cases::bytes_for(t.dtype, offset),
+                    cases::bytes_for(t.dtype, elements));
+    };
+}
+
+struct verdict {
+    cases::deviation values;
+    std::string damage; ///< "" or what was written that must not be
+    bool good() const { return damage.empty() && values.ratio <= 1; }
+};
+
+verdict verify_plan(const planned &p, const std::string &token, const std::vector<tensor> &tensors,
+                    const images &inputs, const std::vector<int64_t> &which, cases::reference &ref,
+                    cases::device &dev) {
+    cases::placement where(dev, tensors, guarded_image::guard_bytes, true);
+    const cases::workspace work(dev, p.plan.get());
+    for (const tensor &t : tensors)
+        if (!t.alias) {
+            const guarded_image &image = inputs.at(t.role);
+            where.upload_guarded(t.role, image.bytes.data(), image.bytes.size());
+        }
+    cases::execute(p.plan.get(), where, work, dev.stream());
+    dev.wait();
+
+    verdict v;
+    images after;
+    for (const tensor &t : tensors) {
+        if (t.access == PLAIT_READ) {
+            const bool in_place = std::any_of(tensors.begin(), tensors.end(),
+                                              [&](const tensor &o) { return o.alias == t.role; });
+            if (in_place) continue;
+            guarded_image now(t.span_bytes());
+            where.download_guarded(t.role, now.bytes.data(), now.bytes.size());
+            if (now.bytes != inputs.at(t.role).bytes && v.damage.empty())
+                v.damage = "the input " + t.name + " was changed";
+            continue;
+        }
+        guarded_image now(t.span_bytes());
+        where.download_guarded(t.role, now.bytes.data(), now.bytes.size());
+        // In place, gaps hold what was uploaded: poison as well.
+        if (const std::string what = now.untouched(t); !what.empty() && v.damage.empty())
+            v.damage = what;
+        after.emplace(t.role, std::move(now));
+    }
+    const cases::check_result checked = cases::check_transforms(
+        token, tensors, which, ref, p.narrow, fetch_from(inputs), fetch_from(after));
+    v.values = checked.values;
+    if (checked.overflow_checked) {
+        int32_t flag = 0;
+        std::memcpy(&flag, after.at(PLAIT_OVERFLOW).data(), sizeof flag);
+        if (flag != checked.overflow_wanted && v.damage.empty())
+            v.damage = "overflow is " + std::to_string(flag) + ", it should be " +
+                       std::to_string(checked.overflow_wanted);
+    }
+    return v;
+}
+
+nlohmann::ordered_json finite(double value) {
+    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+void report(const arguments &a, const table &columns, const std::string &token,
+            const std::string &candidate, const session &s, const verdict &v) {
+    if (a.json) {
+        nlohmann::ordered_json j;
+        j["token"] = token;
+        j["candidate"] = candidate;
+        j["device"] = s.fingerprint;
+        j["error"] = finite(v.values.error);
+        j["bound"] = v.values.bound;
+        j["ratio"] = finite(v.values.ratio);
+        j["transforms"] = v.values.transforms;
+        j["worst"] = v.values.worst;
+        j["damage"] = v.damage;
+        j["seed"] = a.seed;
+        j["ok"] = v.good();
+        std::printf("%s\n", j.dump().c_str());
+        return;
+    }
+    columns.row({candidate, number(v.values.error), number(v.values.bound), number(v.values.ratio),
+                 std::to_string(v.values.transforms), v.good() ? "ok" : "WRONG"});
+    if (!v.damage.empty()) std::printf("  %s\n", v.damage.c_str());
+}
+
+int verify_all(const arguments &a) {
+    std::vector<std::string> tokens = a.tokens;
+    if (!a.suite.empty())
+        for (std::string &t : read_suite(a.suite)) tokens.push_back(std::move(t));
+    if (tokens.empty())
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT, "verify: give tokens or --suite FILE");
+    if (!a.in.empty() && tokens.size() > 1)
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT, "--in goes with one token only");
+
+    const session s(a.common);
+    const std::unique_ptr<cases::device> dev = s.open();
+    const table columns({{"candidate", 28, true},
+                         {"error", 9},
+                         {"bound", 9},
+                         {"ratio", 9},
+                         {"transforms", 11},
+                         {"", 5}});
+    int code = 0;
+    for (const std::string &token : tokens) {
+        const cases::desc_ptr desc = cases::make_desc(token);
+        const std::vector<tensor> tensors = cases::tensors_of(desc.get());
+        const cases::token_parts parts = cases::split_token(token);
+        const auto files = parse_files(a.in, tensors, "--in");
+        for (const auto &[role, path] : files)
+            if (!cases::find_tensor(tensors, role)->reads())
+                throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                              "--in " + std::string(plait_role_name(role)) + ": is an output");
+        const std::vector<planned> plans = make_plans(s, desc.get(), a.all);
+        need_memory(*dev, token, cases::placement::bytes_needed(tensors));
+        const images inputs = make_inputs(parts, tensors, files, a.seed);
+        const int64_t by_size = default_elements / std::max<int64_t>(parts.length(), 1);
+        const std::vector<int64_t> which =
+            cases::pick_transforms(parts.transforms(), a.sample > 0 ? a.sample : by_size);
+        cases::reference ref(token);
+        if (!a.json) {
+            std::printf("%s on %s\n", token.c_str(), s.fingerprint.c_str());
+            columns.head();
+        }
+        progress line("verifying " + token, static_cast<int64_t>(plans.size()));
+        for (size_t i = 0; i < plans.size(); ++i) {
+            line.at(static_cast<int64_t>(i));
+            const verdict v = verify_plan(plans[i], token, tensors, inputs, which, ref, *dev);
+            report(a, columns, token, plans[i].candidate, s, v);
+            if (!v.good()) code = 1;
+        }
+    }
+    return code;
+}
+
+} // namespace
+
+void add_verify(CLI::App &program, actions &run) {
+    CLI::App *command =
+        program.add_subcommand("verify", "Compare a transform with the float64 reference");
+    auto a = std::make_shared<arguments>();
+    command->add_option("TOKEN", a->tokens, "problems, e.g. wht:bf16:b64:n4096");
+    command->add_option("--suite", a->suite, "file with one token per line")->type_name("FILE");
+    command->add_flag("--all", a->all, "every candidate that applies, not only the chosen one");
+    command->add_option("--in", a->in, "input from a file instead of random numbers")
+        ->type_name("ROLE=FILE")
+        ->expected(1)
+        ->take_all();
+    command->add_option("--seed", a->seed, "of the random numbers [1]");
+    command
+        ->add_option("--sample", a->sample, "transforms to compare [as many as make 2^26 elements]")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    add_options(*command, a->common);
+    command->add_flag("--json", a->json, "one JSON object per line");
+    command->footer(
+        "error: ||y - ref|| / ||ref|| of the worst transform; bound: (k + m) u for length m 2^k\n"
+        "plus half an ulp of the stored type; ratio: error / bound. Integers must be equal.\n"
+        "Buffers begin exactly at the promised alignment and lie between guard bands; a write\n"
+        "outside the result or into an input is a failure. Exit code 1 when something is wrong.");
+    run[command] = [a] { return verify_all(*a); };
+}
+
+} // namespace plait::cli

@@ -1,0 +1,203 @@
+// plait wisdom: files of measured times.
+#include "src/cli/commands.h"
+#include "src/cli/options.h"
+#include "src/cli/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace plait::cli {
+namespace {
+
+using cases::failure;
+
+const char header[] = "plait-wisdom";
+constexpr int known_version = 1;
+
+struct entry {
+    std::string key; ///< token | device | candidate | revision
+    std::vector<std::string> columns;
+    double seconds;
+};
+
+struct wisdom_file {
+    std::vector<entry> entries;
+    int torn = 0;
+};
+
+std::string trimmed(const std::string &text) {
+    const size_t begin = text.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) return "";
+    return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+bool read_entry(const std::string &line, entry *e) {
+    std::istringstream fields(line);
+    e->columns.clear();
+    for (std::string field; std::getline(fields, field, '|');) e->columns.push_back(trimmed(field));
+    if (e->columns.size() != 5) return false;
+    for (const std::string &c : e->columns)
+        if (c.empty()) return false;
+    char *end = nullptr;
+    e->seconds = std::strtod(e->columns[4].c_str(), &end);
+    if (*end || !std::isfinite(e->seconds) || e->seconds <= 0) return false;
+    e->key = e->columns[0] + " | " + e->columns[1] + " | " + e->columns[2] + " | " + e->columns[3];
+    return true;
+}
+
+/// As text, not through a context: a context keeps only lines of its own device.
+wisdom_file read_wisdom(const std::string &path) {
+    std::istringstream lines(read_text(path));
+    wisdom_file file;
+    bool headed = false;
+    for (std::string line; std::getline(lines, line);) {
+        line = trimmed(line);
+        if (line.empty() || line[0] == '#') continue;
+        if (line.compare(0, sizeof header - 1, header) == 0 && line.find('|') == line.npos) {
+            const int version = std::atoi(line.c_str() + sizeof header - 1);
+            if (version > known_version)
+                throw failure(PLAIT_ERR_VERSION, path + ": has version " + std::to_string(version) +
+                                                     " of the format; this program reads " +
+                                                     std::to_string(known_version));
+            headed = headed || version > 0;
+            continue;
+        }
+        entry e;
+        if (read_entry(line, &e))
+            file.entries.push_back(e);
+        else
+            ++file.torn;
+    }
+    if (!headed)
+        throw failure(PLAIT_ERR_IO,
+                      path + ": is no wisdom file: the line \"plait-wisdom 1\" is missing");
+    return file;
+}
+
+struct make_arguments {
+    options common;
+    std::vector<std::string> tokens;
+    std::string suite, out;
+};
+
+int make(make_arguments &a) {
+    std::vector<std::string> tokens = a.tokens;
+    if (!a.suite.empty())
+        for (std::string &t : read_suite(a.suite)) tokens.push_back(std::move(t));
+    if (tokens.empty())
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT, "wisdom make: give tokens or --suite FILE");
+    if (a.common.rigor == "estimate")
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                      "wisdom make: --rigor estimate measures nothing; take measure or exhaustive");
+    for (const std::string &token : tokens) cases::make_desc(token);
+    const session s(a.common);
+    s.open(); // a profile cannot measure: say so before planning
+    const table columns({{"token", 36, true}, {"candidate", 28, true}, {"median", 12}});
+    columns.head();
+    progress line("measuring", static_cast<int64_t>(tokens.size()));
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        line.at(static_cast<int64_t>(i));
+        const cases::plan_ptr plan = cases::make_plan(
+            s.context.get(), cases::make_desc(tokens[i]).get(), s.preferences.get());
+        double seconds = 0;
+        cases::check(plait_plan_get_f64(plan.get(), PLAIT_PLAN_SECONDS_MEASURED, &seconds));
+        columns.row({tokens[i], cases::candidate_of(plan.get()),
+                     seconds >= 0 ? readable_seconds(seconds) : "-"});
+    }
+    if (plait_wisdom_save_file(s.context.get(), a.out.c_str()) != PLAIT_OK)
+        throw failure(PLAIT_ERR_IO, plait_last_error());
+    return 0;
+}
+
+int show(const std::string &path, bool json) {
+    const wisdom_file file = read_wisdom(path);
+    if (json) {
+        for (const entry &e : file.entries) {
+            nlohmann::ordered_json j;
+            j["token"] = e.columns[0];
+            j["device"] = e.columns[1];
+            j["candidate"] = e.columns[2];
+            j["revision"] = std::atoi(e.columns[3].c_str());
+            j["seconds"] = e.seconds;
+            std::printf("%s\n", j.dump().c_str());
+        }
+    } else {
+        const table columns({{"token", 36, true},
+                             {"device", 30, true},
+                             {"candidate", 28, true},
+                             {"rev", 3},
+                             {"time", 10}});
+        columns.head();
+        for (const entry &e : file.entries)
+            columns.row({e.columns[0], e.columns[1], e.columns[2], e.columns[3],
+                         readable_seconds(e.seconds)});
+    }
+    if (file.torn)
+        std::fprintf(stderr, "plait: %s: %d torn lines were skipped\n", path.c_str(), file.torn);
+    return 0;
+}
+
+int merge(const std::vector<std::string> &paths, const std::string &out) {
+    std::map<std::string, entry> best;
+    int torn = 0;
+    for (const std::string &path : paths) {
+        const wisdom_file file = read_wisdom(path);
+        torn += file.torn;
+        for (const entry &e : file.entries) {
+            const auto [at, fresh] = best.emplace(e.key, e);
+            if (!fresh && e.seconds < at->second.seconds) at->second = e;
+        }
+    }
+    std::string text = std::string(header) + " " + std::to_string(known_version) + "\n";
+    for (const auto &[key, e] : best) text += key + " | " + e.columns[4] + "\n";
+    write_text(out, text);
+    std::printf("%zu lines of %zu files in %s", best.size(), paths.size(), out.c_str());
+    if (torn) std::printf(", %d torn lines left out", torn);
+    std::printf("\n");
+    return 0;
+}
+
+} // namespace
+
+void add_wisdom(CLI::App &program, actions &run) {
+    CLI::App *command = program.add_subcommand("wisdom", "Files of measured times");
+    command->require_subcommand(1);
+
+    CLI::App *make_command = command->add_subcommand("make", "Measure and write a file");
+    auto m = std::make_shared<make_arguments>();
+    m->common.rigor = "measure";
+    make_command->add_option("TOKEN", m->tokens, "problems");
+    make_command->add_option("--suite", m->suite, "file with one token per line")
+        ->type_name("FILE");
+    make_command->add_option("--out,-o", m->out, "file to write")->type_name("FILE")->required();
+    add_options(*make_command, m->common);
+    make_command->footer("--rigor is measure here unless said: the four best by cost. exhaustive\n"
+                         "measures all. Times loaded with --wisdom are kept in the new file.");
+    run[make_command] = [m] { return make(*m); };
+
+    CLI::App *show_command = command->add_subcommand("show", "Print a file");
+    struct show_arguments {
+        std::string path;
+        bool json = false;
+    };
+    auto w = std::make_shared<show_arguments>();
+    show_command->add_option("FILE", w->path, "wisdom file")->required();
+    show_command->add_flag("--json", w->json, "one JSON object per line");
+    run[show_command] = [w] { return show(w->path, w->json); };
+
+    CLI::App *merge_command =
+        command->add_subcommand("merge", "One file of several; of equal lines the faster stays");
+    struct merge_arguments {
+        std::vector<std::string> paths;
+        std::string out;
+    };
+    auto g = std::make_shared<merge_arguments>();
+    merge_command->add_option("FILE", g->paths, "wisdom files")->required();
+    merge_command->add_option("--out,-o", g->out, "file to write")->type_name("FILE")->required();
+    run[merge_command] = [g] { return merge(g->paths, g->out); };
+}
+
+} // namespace plait::cli

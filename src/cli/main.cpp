@@ -1,0 +1,66 @@
+// plait: plans, runs, checks and measures the transforms of the library from the command line.
+#include "src/cli/commands.h"
+#include "src/cli/options.h"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+namespace {
+
+/// One sentence on stderr, whatever line breaks the source of it had.
+int complain(std::string sentence, int code) {
+    for (char &c : sentence)
+        if (c == '\n') c = ' ';
+    while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
+    std::fprintf(stderr, "plait: %s\n", sentence.c_str());
+    return code;
+}
+
+std::string version() {
+    const int v = plait_version();
+    return "plait " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
+           std::to_string(v % 100);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    using namespace plait;
+    CLI::App program("Plans for fast Walsh-Hadamard transforms on CUDA devices and on the CPU.");
+    program.name("plait");
+    program.set_version_flag("--version", version());
+    program.require_subcommand(1);
+    program.footer(
+        "A TOKEN names a problem: wht:f32:b8192:n4096 is 8192 transforms of 4096 floats.\n"
+        "Exit codes: 0 done, 1 a check or the work failed, 2 usage, 3 not supported, 77 no "
+        "device.\n"
+        "`plait COMMAND --help` shows the options of a command.");
+    cli::actions run;
+    cli::add_info(program, run);
+    cli::add_plan(program, run);
+    cli::add_run(program, run);
+    cli::add_verify(program, run);
+    cli::add_bench(program, run);
+    cli::add_wisdom(program, run);
+
+    try {
+        program.parse(argc, argv);
+    } catch (const CLI::ParseError &e) {
+        if (e.get_exit_code() == 0) return program.exit(e); // --help, --version
+        return complain(e.what(), 2);
+    }
+    try {
+        const CLI::App *command = &program;
+        while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+        const int code = run.at(command)();
+        if (std::fflush(stdout) != 0) return complain("stdout: cannot be written", 1);
+        return code;
+    } catch (const cases::failure &f) {
+        return complain(f.what(), cli::exit_code(f.status));
+    } catch (const std::bad_alloc &) {
+        return complain("not enough host memory", 1);
+    } catch (const std::exception &e) {
+        return complain(e.what(), 1);
+    }
+}

@@ -1,0 +1,210 @@
+#include "src/cli/options.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace plait::cli {
+
+using cases::check;
+using cases::failure;
+
+namespace {
+
+plait_backend backend_of(const options &o) {
+    if (o.backend == "cuda") return PLAIT_CUDA;
+    if (o.backend == "cpu") return PLAIT_CPU;
+    int count = 0;
+    check(plait_device_count(PLAIT_CUDA, &count));
+    return count > 0 ? PLAIT_CUDA : PLAIT_CPU;
+}
+
+cases::pref_ptr make_preferences(const options &o, const std::string &candidates) {
+    cases::pref_ptr pref = cases::make_pref(candidates);
+    const plait_rigor rigor = o.rigor == "exhaustive" ? PLAIT_EXHAUSTIVE
+                              : o.rigor == "measure"  ? PLAIT_MEASURE
+                                                      : PLAIT_ESTIMATE;
+    check(plait_pref_set_rigor(pref.get(), rigor));
+    if (o.wisdom_only) check(plait_pref_set_wisdom_only(pref.get(), 1));
+    const plait_math math = o.math == "f32"    ? PLAIT_MATH_F32
+                            : o.math == "tf32" ? PLAIT_MATH_TF32
+                                               : PLAIT_MATH_DEFAULT;
+    check(plait_pref_set_math(pref.get(), math));
+    if (o.deterministic) check(plait_pref_set_determinism(pref.get(), PLAIT_RUN_TO_RUN));
+    if (o.workspace_limit)
+        check(plait_pref_set_workspace_limit(pref.get(), static_cast<size_t>(*o.workspace_limit)));
+    if (o.time_limit) check(plait_pref_set_time_limit(pref.get(), *o.time_limit));
+    return pref;
+}
+
+/// The value of "key value" in a profile, or "".
+std::string profile_value(const std::string &profile, const std::string &key) {
+    std::istringstream lines(profile);
+    for (std::string line; std::getline(lines, line);)
+        if (line.compare(0, key.size() + 1, key + " ") == 0) return line.substr(key.size() + 1);
+    return "";
+}
+
+/// The library prints the fingerprint of a context only as part of other texts.
+std::string fingerprint_of(const plait_context *ctx) {
+    const cases::desc_ptr desc = cases::make_desc("wht:f32:n2");
+    const std::string text = cases::text_of([&](char *buf, size_t cap, size_t *size) {
+        return plait_candidates_print(ctx, desc.get(), nullptr, PLAIT_JSON, buf, cap, size);
+    });
+    return nlohmann::json::parse(text).at("device").get<std::string>();
+}
+
+} // namespace
+
+void add_options(CLI::App &command, options &o) {
+    const char *group = "Device and planning";
+    command.add_option("--backend", o.backend, "cpu or cuda [cuda if a device is there]")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->group(group);
+    command.add_option("--device", o.device, "number of the device [0]")
+        ->check(CLI::Range(0, std::numeric_limits<int>::max()))
+        ->type_name("N")
+        ->group(group);
+    command
+        .add_option("--profile", o.profile,
+                    "plan for the device that this file describes; nothing can run")
+        ->type_name("FILE")
+        ->excludes("--backend")
+        ->excludes("--device")
+        ->group(group);
+    command.add_option("--wisdom", o.wisdom, "load measured times; may be given again")
+        ->type_name("FILE")
+        ->expected(1)
+        ->take_all()
+        ->group(group);
+    command.add_option("--rigor", o.rigor, "estimate, measure or exhaustive [estimate]")
+        ->check(CLI::IsMember({"estimate", "measure", "exhaustive"}))
+        ->group(group);
+    command.add_flag("--wisdom-only", o.wisdom_only, "fail where wisdom has no time")->group(group);
+    command.add_option("--candidates", o.candidates, "list of globs, '-' excludes: 'wht.*,-*.ref'")
+        ->type_name("PATTERN")
+        ->group(group);
+    command
+        .add_option("--math", o.math,
+                    "narrowest operands between load and store: default, f32 or tf32")
+        ->check(CLI::IsMember({"default", "f32", "tf32"}))
+        ->group(group);
+    command.add_flag("--deterministic", o.deterministic, "same plan and data, same bits")
+        ->group(group);
+    command.add_option("--workspace-limit", o.workspace_limit, "bytes; k, M, G are powers of 1024")
+        ->transform(CLI::AsSizeValue(false))
+        ->type_name("BYTES")
+        ->group(group);
+    command.add_option("--time-limit", o.time_limit, "seconds that measuring may take per plan")
+        ->check(CLI::PositiveNumber)
+        ->type_name("SECONDS")
+        ->group(group);
+    command.add_option("--threads", o.threads, "threads of the CPU backend [all cores]")
+        ->check(CLI::Range(1, 1 << 16))
+        ->type_name("N")
+        ->group(group);
+}
+
+session::session(const options &o)
+    : backend(PLAIT_CPU), threads(0), from_profile(!o.profile.empty()), options_(o) {
+    if (from_profile) {
+        const std::string profile = read_text(o.profile);
+        plait_context *ctx = nullptr;
+        try {
+            check(plait_context_create_from_profile(&ctx, profile.c_str()));
+        } catch (const failure &f) {
+            throw failure(f.status, o.profile + ": " + f.what());
+        }
+        context.reset(ctx);
+        backend = profile_value(profile, "backend") == "cuda" ? PLAIT_CUDA : PLAIT_CPU;
+    } else {
+        backend = backend_of(o);
+        context = cases::make_context(backend, o.device);
+        if (o.threads > 0 && backend == PLAIT_CPU)
+            check(plait_context_set_threads(context.get(), o.threads));
+    }
+    for (const std::string &path : o.wisdom) {
+        int loaded = 0, skipped = 0;
+        const plait_status status =
+            plait_wisdom_load_file(context.get(), path.c_str(), &loaded, &skipped);
+        if (status != PLAIT_OK) {
+            std::string sentence = plait_last_error();
+            if (sentence.find(path) == std::string::npos) sentence = path + ": " + sentence;
+            throw failure(status, sentence);
+        }
+    }
+    preferences = make_preferences(o, o.candidates);
+    fingerprint = fingerprint_of(context.get());
+    if (backend == PLAIT_CPU) {
+        const std::string said = profile_value(cases::profile_of(context.get()), "threads");
+        threads = std::max(1, std::atoi(said.c_str()));
+    }
+}
+
+cases::pref_ptr session::preferences_for(const std::string &candidates) const {
+    return make_preferences(options_, candidates);
+}
+
+std::unique_ptr<cases::device> session::open() const {
+    if (from_profile)
+        throw failure(PLAIT_ERR_NO_DEVICE,
+                      options_.profile + " describes a device that is not here; nothing can run");
+    return cases::open_device(backend, options_.device, threads);
+}
+
+std::string read_text(const std::string &path) {
+    struct stat facts {};
+    if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+        throw failure(PLAIT_ERR_IO, path + ": is a directory");
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    if (!file || (facts.st_size > 0 && !(text << file.rdbuf())))
+        throw failure(PLAIT_ERR_IO, path + ": " + std::strerror(errno));
+    return text.str();
+}
+
+void write_text(const std::string &path, const std::string &text) {
+    const std::string temporary = path + ".part" + std::to_string(getpid());
+    std::ofstream file(temporary, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+        const std::string why = std::strerror(errno);
+        std::remove(temporary.c_str());
+        throw failure(PLAIT_ERR_IO, path + ": cannot be written: " + why);
+    }
+}
+
+std::vector<std::string> read_suite(const std::string &path) {
+    std::istringstream lines(read_text(path));
+    std::vector<std::string> tokens;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line.substr(0, line.find('#')));
+        for (std::string word; words >> word;) tokens.push_back(word);
+    }
+    if (tokens.empty()) throw failure(PLAIT_ERR_IO, path + ": holds no tokens");
+    return tokens;
+}
+
+int exit_code(plait_status status) {
+    switch (status) {
+    case PLAIT_OK: return 0;
+    case PLAIT_ERR_INVALID_ARGUMENT:
+    case PLAIT_ERR_INVALID_DESC:
+    case PLAIT_ERR_IO:
+    case PLAIT_ERR_VERSION: return 2;
+    case PLAIT_ERR_NOT_SUPPORTED:
+    case PLAIT_ERR_NO_WISDOM: return 3;
+    case PLAIT_ERR_NO_DEVICE: return 77;
+    default: return 1;
+    }
+}
+
+} // namespace plait::cli

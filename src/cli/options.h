@@ -1,0 +1,59 @@
+// Options that every command shares, and what they make: a context and preferences.
+#pragma once
+
+#include "src/cli/case/device.h"
+#include "src/cli/case/handle.h"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plait::cli {
+
+struct options {
+    std::string backend; ///< "" = cuda if a device is there, else cpu
+    int device = 0;
+    std::string profile;
+    std::vector<std::string> wisdom;
+    std::string rigor = "estimate";
+    bool wisdom_only = false;
+    std::string candidates;
+    std::string math = "default";
+    bool deterministic = false;
+    std::optional<uint64_t> workspace_limit;
+    std::optional<double> time_limit;
+    int threads = 0;
+};
+
+void add_options(CLI::App &command, options &o);
+
+/// A context as the options want it, with its wisdom loaded.
+struct session {
+    explicit session(const options &o);
+    plait_backend backend;
+    cases::context_ptr context;
+    cases::pref_ptr preferences;
+    std::string fingerprint; ///< "cuda/9.0/132sm/NVIDIA_H200"
+    int threads;             ///< of the CPU backend
+    bool from_profile;
+
+    /// The same preferences with other candidates.
+    cases::pref_ptr preferences_for(const std::string &candidates) const;
+    /// Memory and clock; NO_DEVICE for a session from a profile.
+    std::unique_ptr<cases::device> open() const;
+
+private:
+    options options_;
+};
+
+std::string read_text(const std::string &path);
+/// Writes beside the target and renames.
+void write_text(const std::string &path, const std::string &text);
+
+/// Tokens of a suite: one per line; `#` begins a comment.
+std::vector<std::string> read_suite(const std::string &path);
+
+int exit_code(plait_status status);
+
+} // namespace plait::cli
