@@ -34,15 +34,17 @@ std::string scaled(double value) {
 std::string scaled(int64_t value) { return scaled(static_cast<double>(value)); }
 
 /// "167.8 MB"
-std::string bytes_text(int64_t bytes) {
+std::string bytes_text(double bytes) {
     std::string s = scaled(bytes);
-    const bool unit = s.back() > '9';
-    const std::string letter = unit ? std::string(1, s.back()) : "";
-    if (unit) s.pop_back();
-    return s + " " + letter + "B";
+    const bool has_unit = s.back() > '9';
+    const std::string unit = has_unit ? std::string(1, s.back()) : "";
+    if (has_unit) s.pop_back();
+    return s + " " + unit + "B";
 }
+std::string bytes_text(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 std::string time_text(double seconds) {
+    if (seconds < 1e-6) return fixed(seconds * 1e9, 2) + " ns";
     if (seconds < 1e-3) return fixed(seconds * 1e6, 2) + " us";
     if (seconds < 1) return fixed(seconds * 1e3, 2) + " ms";
     return fixed(seconds, 2) + " s";
@@ -127,7 +129,7 @@ std::string choice_line(const profile &device, const choice &c) {
         text("choice  ", c.what->name, "  rev ", c.what->revision, "    est ",
              time_text(c.estimate.seconds), " (",
              bytes_text(c.steps.bytes_read() + c.steps.bytes_written()), " at ",
-             scaled(device.copy_bandwidth), "B/s ", time_text(c.estimate.memory_seconds),
+             bytes_text(device.copy_bandwidth), "/s ", time_text(c.estimate.memory_seconds),
              ", compute ", time_text(c.estimate.compute_seconds), ", ", launches,
              launches == 1 ? " launch " : " launches ", time_text(c.estimate.launch_seconds), ')');
     if (c.measured) line += text("    measured ", time_text(*c.measured));

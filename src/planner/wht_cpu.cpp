@@ -6,6 +6,7 @@
 #include "src/planner/wht_candidates.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plait::impl {
 
@@ -15,17 +16,29 @@ namespace {
 /// cycle; loads, stores and shuffles between them take half of that. wht.ref: one addition with its
 /// load and store in float64, and one element through its address and type conversion.
 constexpr double core_hertz = 3e9;
-constexpr double simd_additions_per_cycle = 1.0; // vectors
+constexpr double simd_additions_per_cycle = 1.0; ///< vectors
 constexpr double ref_addition_seconds = 1e-9;
 constexpr double ref_element_seconds = 5e-9;
 /// Share of the machine's copy bandwidth that one thread reaches by itself.
 constexpr double one_thread_bandwidth = 0.25;
+/// A barrier of a running team, in launches of a parallel region.
+constexpr double barrier_share = 0.125;
 
 double vector_bytes(const std::string &isa) {
     if (isa.rfind("AVX3", 0) == 0) return 64;
     if (isa.rfind("AVX2", 0) == 0 || isa.rfind("SVE_256", 0) == 0) return 32;
     if (isa == "SCALAR") return 4;
     return 16;
+}
+
+/// Reads and writes of memory of one row: wht.simd blocks for a core's cache, then takes up to
+/// wht_simd_tile_row_bits more bits in each pass.
+double simd_passes(double row_bytes) {
+    double passes = 1;
+    for (double reach = static_cast<double>(cpu::wht_simd_l2_bytes); reach < row_bytes;
+         reach *= static_cast<double>(int64_t{1} << cpu::wht_simd_tile_row_bits))
+        ++passes;
+    return passes;
 }
 
 double bandwidth(const profile &device, double threads) {
@@ -90,20 +103,31 @@ verdict wht_cpu_simd_applicable(const problem &problem, const profile &device) {
 cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
     wht_rows r;
     wht_as_rows(problem, &r);
-    const double accumulator = scalar_bytes(cpu::wht_simd_accumulator(r.x, r.y));
-    const double row_bytes = static_cast<double>(r.n) * accumulator;
+    const int width = scalar_bytes(cpu::wht_simd_accumulator(r.x, r.y));
+    const double row_bytes = static_cast<double>(r.n) * width;
+    const double rows = static_cast<double>(r.rows);
     const double threads = threads_of(device);
-    // Threads share a row where it is too long for one core's cache, else they take whole rows.
-    const double cache = 0.5 * static_cast<double>(device.l2_core_bytes);
-    const bool in_cache = row_bytes <= cache;
-    const double busy = in_cache ? std::min(threads, static_cast<double>(r.rows)) : threads;
-    const double passes = in_cache ? 1 : row_bytes <= cache * cache / 4096 ? 2 : 3;
-    const double memory =
-        passes * static_cast<double>(r.x_bytes() + r.y_bytes()) / bandwidth(device, busy);
-    const double lanes = vector_bytes(device.isa) / accumulator;
+    // Long rows are shared by the threads, short ones are not worth a barrier.
+    const bool converts = cpu::wht_simd_converts(r.x, r.y);
+    const double shared_from =
+        static_cast<double>(converts ? 2 * cpu::wht_simd_l2_bytes : 8 * cpu::wht_simd_l1_bytes);
+    const bool shares = threads > 1 && row_bytes >= shared_from;
+    const double busy = shares ? threads : std::min(threads, rows);
+    const double passes = simd_passes(row_bytes);
+    const double together = converts ? rows : std::fmod(rows, threads); // rows that all share
+    const double barriers = shares ? together * (passes + 1) : 0;
+
+    double memory = static_cast<double>(r.x_bytes() + r.y_bytes()) / bandwidth(device, busy);
+    // Passes after the first find the row in the last level of cache, or not.
+    const double again = static_cast<double>(device.l3_bytes) > 2 * row_bytes ? 0.5 : 1.0;
+    memory *= 1 + again * (passes - 1);
+    const double lanes = vector_bytes(device.isa) / width;
     const double compute =
         static_cast<double>(r.flops()) / (busy * lanes * simd_additions_per_cycle * core_hertz);
-    return add_up(device, memory, compute);
+    cost c = add_up(device, memory, compute);
+    c.launch_seconds += barriers * barrier_share * device.launch_seconds;
+    c.seconds += barriers * barrier_share * device.launch_seconds;
+    return c;
 }
 
 pipeline wht_cpu_simd_build(const problem &problem, const profile &device) {

@@ -444,10 +444,13 @@ verdict columns_rule(const wht_rows &r, const profile &device, const plan_kind &
         if (r.rows > 1 && !aligned16(r.y_stride, r.y))
             return text("row stride ", r.y_stride, " of y is no multiple of 16 bytes");
     }
-    const pass_types t = types_of(r, kind);
-    if (!wht_block_exists(r.x, t.mid, std::min(r.log_n, longest_block)))
-        return text("there is no kernel that stores ", scalar_name(r.x), " rows as ",
-                    scalar_name(t.mid));
+    const scalar mid = types_of(r, kind).mid;
+    if (!wht_block_exists(r.x, mid, std::min(r.log_n, longest_block)))
+        return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n, " as ",
+                    scalar_name(mid));
+    if (r.log_n <= longest_block)
+        return text("n=", r.n, " is too short for a column pass, which would store ",
+                    scalar_name(mid), " as ", scalar_name(r.y));
     return text("n=", r.n, " is beyond wht.block and ", kind.max_columns, " column pass",
                 kind.max_columns > 1 ? "es" : "", " of ",
                 kind.kernel == columns::shuffle ? "5" : "11 or 12", " bits");

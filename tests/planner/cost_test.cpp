@@ -1,0 +1,187 @@
+// The cost model, and what follows from it over the whole corpus.
+#include "src/core/status.h"
+#include "src/core/text.h"
+#include "src/planner/wht_candidates.h"
+#include "tests/planner/support.h"
+
+#include <ctime>
+#include <set>
+
+namespace plait::test {
+
+namespace {
+
+int64_t tensor_bytes(const problem &p) {
+    int64_t bytes = 0;
+    for (const tensor &t : p.tensors)
+        if (t.alias == plait_role{}) bytes += t.span_bytes();
+    return bytes;
+}
+
+/// What the CUDA candidates must take: rows of one floating type.
+bool plain_rows(const problem &p) {
+    wht_rows r;
+    if (!wht_as_rows(p, &r).empty()) return false;
+    return r.x == r.y &&
+           (r.x == scalar::f16 || r.x == scalar::bf16 || r.x == scalar::f32 || r.x == scalar::f64);
+}
+
+double best_seconds(const std::string &token, const profile &device, const preferences &pref = {}) {
+    wisdom none;
+    return choose(problem_of(token), device, pref, none, nullptr).estimate.seconds;
+}
+
+} // namespace
+
+TEST_CASE("every problem of the corpus has a candidate where it fits") {
+    wisdom none;
+    for (const named_profile &device : profiles())
+        for (const std::string &token : corpus()) {
+            INFO(token << " on " << device.name);
+            const problem p = problem_of(token);
+            if (p.empty) continue;
+            const bool must = device.facts.backend == PLAIT_CPU || plain_rows(p);
+            // Twice: an f32 intermediate of 16-bit data, or the scratch of wht.ref.
+            const bool room = 5 * tensor_bytes(p) <= device.facts.memory_bytes;
+            if (must && room) CHECK_NOTHROW(choose(p, device.facts, {}, none, nullptr));
+        }
+}
+
+TEST_CASE("no candidate is unreachable") {
+    std::set<std::string> never;
+    for (const candidate &c : candidates_of("wht")) never.insert(c.name);
+    preferences wide;
+    wide.math = PLAIT_MATH_F32;
+    preferences no_work;
+    no_work.workspace_limit = 0;
+    wisdom none;
+    for (const named_profile &device : profiles())
+        for (const std::string &token : corpus())
+            for (const preferences &pref : {preferences{}, wide, no_work}) {
+                try {
+                    const choice c = choose(problem_of(token), device.facts, pref, none, nullptr);
+                    if (c.what) never.erase(c.what->name);
+                } catch (const failure &f) {
+                    REQUIRE(f.code() == PLAIT_ERR_NOT_SUPPORTED);
+                }
+            }
+    for (const std::string &name : never) FAIL_CHECK(name << " is never chosen");
+}
+
+TEST_CASE("cost grows with the length") {
+    // Where the number of busy threads and SMs does not change: one thread, more rows than SMs.
+    preferences wide;
+    wide.math = PLAIT_MATH_F32;
+    for (named_profile device : profiles()) {
+        const bool cpu = device.facts.backend == PLAIT_CPU;
+        if (cpu) device.facts.threads = 1;
+        for (const char *type : {"f16", "bf16", "f32", "f64"})
+            for (const preferences &pref : {preferences{}, wide}) {
+                double before = 0;
+                for (int log_n = 0; log_n <= (cpu ? 27 : 18); ++log_n) {
+                    const std::string token =
+                        text("wht:", type, cpu ? ":n" : ":b1024:n", int64_t{1} << log_n);
+                    INFO(token << " on " << device.name);
+                    const double now = best_seconds(token, device.facts, pref);
+                    CHECK(now >= before);
+                    before = now;
+                }
+            }
+    }
+}
+
+TEST_CASE("cost grows with the batch") {
+    for (const named_profile &device : profiles())
+        for (const char *type : {"f16", "bf16", "f32", "f64"})
+            for (const int log_n : {0, 5, 10, 15, 17, 20}) {
+                double before = 0;
+                for (int64_t batch = 1; (batch << log_n) <= int64_t{1} << 28; batch *= 4) {
+                    const std::string token =
+                        text("wht:", type, ":b", batch, ":n", int64_t{1} << log_n);
+                    INFO(token << " on " << device.name);
+                    const double now = best_seconds(token, device.facts);
+                    CHECK(now >= before);
+                    before = now;
+                }
+            }
+}
+
+TEST_CASE("parts of a cost are finite and add up to no less than the largest") {
+    for (const named_profile &device : profiles())
+        for (const std::string &token : corpus()) {
+            const problem p = problem_of(token);
+            for (const candidate &c : candidates_of("wht")) {
+                if (c.backend != device.facts.backend) continue;
+                if (!c.applicable(p, device.facts).empty()) continue;
+                INFO(token << " " << c.name << " on " << device.name);
+                const cost e = c.estimate(p, device.facts);
+                CHECK(e.memory_seconds > 0);
+                CHECK(e.compute_seconds >= 0);
+                CHECK(e.launch_seconds > 0);
+                CHECK(e.seconds >= e.launch_seconds + e.memory_seconds * 0.999);
+                CHECK(e.seconds < 1e6);
+            }
+        }
+}
+
+TEST_CASE("the definition never wins where the fast kernel applies") {
+    for (const std::string name : {"cpu_avx2_2c", "cpu_avx512_64c"})
+        for (const std::string &token : corpus()) {
+            INFO(token << " on " << name);
+            const problem p = problem_of(token);
+            const profile &device = profile_named(name);
+            if (!candidate_named("wht.cpu.simd").applicable(p, device).empty()) continue;
+            wisdom none;
+            CHECK(std::string(choose(p, device, {}, none, nullptr).what->name) == "wht.cpu.simd");
+        }
+}
+
+TEST_CASE("estimates of a full device stay near what the passes must move") {
+    // Seconds of a copy of the same bytes, from the profile; the bar is 1.1 for one pass and 2.4
+    // for two, both with room for launches.
+    const profile &h200 = profile_named("h200");
+    const auto copies = [&](const std::string &token) {
+        const problem p = problem_of(token);
+        int64_t bytes = 0;
+        for (const tensor &t : p.tensors) bytes += t.span_bytes();
+        return best_seconds(token, h200) * h200.copy_bandwidth / static_cast<double>(bytes);
+    };
+    for (const int log_n : {8, 10, 12, 14}) {
+        const std::string token =
+            text("wht:f32:b", int64_t{1} << (28 - log_n), ":n", int64_t{1} << log_n);
+        INFO(token);
+        CHECK(copies(token) > 1.0);
+        CHECK(copies(token) < 1.15);
+    }
+    for (const int log_n : {16, 20, 24, 26}) {
+        const std::string token =
+            text("wht:f32:b", int64_t{1} << (28 - log_n), ":n", int64_t{1} << log_n);
+        INFO(token);
+        CHECK(copies(token) > 2.0);
+        CHECK(copies(token) < 2.5);
+    }
+}
+
+TEST_CASE("ten thousand plans in a second") {
+    std::vector<problem> problems;
+    for (const std::string &token : corpus()) problems.push_back(problem_of(token));
+    wisdom none;
+    const std::clock_t start = std::clock();
+    int plans = 0;
+    while (plans < 10000)
+        for (const problem &p : problems)
+            for (const named_profile &device : profiles()) {
+                try {
+                    plans += choose(p, device.facts, {}, none, nullptr).steps.steps.size() < 5000;
+                } catch (const failure &) {
+                    ++plans;
+                }
+            }
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    MESSAGE(plans << " plans in " << seconds << " s");
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    CHECK(seconds * 10000 / plans < 1.0);
+#endif
+}
+
+} // namespace plait::test

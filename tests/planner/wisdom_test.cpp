@@ -1,0 +1,165 @@
+#include "tests/planner/support.h"
+
+#include <cmath>
+#include <limits>
+#include <thread>
+
+namespace plait::test {
+
+namespace {
+
+const std::string here = "cuda/9.0/132sm/NVIDIA_H200";
+const std::string token = "wht:f32:b1024:n262144";
+const std::string tiled = "wht.cuda.two_pass.tiled";
+
+std::string line(const std::string &t, const std::string &device, const std::string &c,
+                 const std::string &revision, const std::string &seconds) {
+    return t + " | " + device + " | " + c + " | " + revision + " | " + seconds + "\n";
+}
+
+std::string revision_of(const std::string &name) {
+    return std::to_string(candidate_named(name).revision);
+}
+
+} // namespace
+
+TEST_CASE("wisdom: saved text reads back") {
+    wisdom w;
+    CHECK(w.save() == "plait-wisdom 1\n");
+    w.record(token, here, candidate_named(tiled), 7.95e-4);
+    w.record(token, here, candidate_named("wht.cuda.two_pass.shuffle"), 1.0 / 3);
+    w.record("wht:f32:n2", here, candidate_named("wht.cuda.block"), 1e-6);
+    const std::string text = w.save();
+    CHECK(contains(text, line(token, here, tiled, revision_of(tiled), "0.000795")));
+
+    wisdom back;
+    const wisdom::loaded count = back.load(text, here);
+    CHECK(count.loaded == 3);
+    CHECK(count.skipped == 0);
+    CHECK(back.save() == text);
+    CHECK(back.find(token, here, candidate_named("wht.cuda.two_pass.shuffle")) == 1.0 / 3);
+    CHECK_FALSE(back.find(token, "cuda/8.0/108sm/X", candidate_named(tiled)));
+    CHECK_FALSE(back.find("wht:f32:n4", here, candidate_named(tiled)));
+    back.clear();
+    CHECK(back.save() == "plait-wisdom 1\n");
+}
+
+TEST_CASE("wisdom: merging keeps the smaller time") {
+    wisdom w;
+    const candidate &c = candidate_named(tiled);
+    w.record(token, here, c, 2e-3);
+    w.record(token, here, c, 3e-3);
+    CHECK(w.find(token, here, c) == 2e-3);
+    const std::string rev = revision_of(tiled);
+    w.load("plait-wisdom 1\n" + line(token, here, tiled, rev, "1e-3") +
+               line(token, here, tiled, rev, "4e-3"),
+           here);
+    CHECK(w.find(token, here, c) == 1e-3);
+    w.load("plait-wisdom 1\n" + line(token, here, tiled, rev, "5e-3"), here);
+    CHECK(w.find(token, here, c) == 1e-3);
+    // What `sort -u` makes of two files: the header is not in front of every family.
+    wisdom sorted;
+    CHECK(sorted
+              .load(line("a:b", here, "a.cuda", "1", "1") + "plait-wisdom 1\n" +
+                        line(token, here, tiled, rev, "1e-3"),
+                    here)
+              .loaded == 1);
+}
+
+TEST_CASE("wisdom: foreign and torn lines are skipped and counted") {
+    const std::string rev = revision_of(tiled);
+    const std::string good = line(token, here, tiled, rev, "7.95e-04");
+    const std::vector<std::string> bad = {
+        line(token, "cuda/8.0/108sm/NVIDIA_A100", tiled, rev, "1e-3"),
+        line(token, here, "wht.cuda.unheard_of", "1", "1e-3"),
+        line("kda.fwd:bf16:b1", here, "kda.fwd.cuda.chunk64", "1", "1e-3"),
+        line(token, here, tiled, std::to_string(candidate_named(tiled).revision + 1), "1e-3"),
+        line(token, here, tiled, "0", "1e-3"),
+        line(token, here, tiled, "one", "1e-3"),
+        line(token, here, tiled, rev, "soon"),
+        line(token, here, tiled, rev, ""),
+        line(token, here, tiled, rev, "1e-3s"),
+        line(token, here, tiled, rev, "nan"),
+        line(token, here, tiled, rev, "inf"),
+        line(token, here, tiled, rev, "1e999"),
+        line(token, here, tiled, rev, "-1e-3"),
+        line(token, here, tiled, rev, "0"),
+        token + " | " + here + "\n",
+        line(token, here, tiled, rev, "1e-3 | more"),
+        "|||||\n",
+        "hello\n",
+    };
+    for (const std::string &l : bad) {
+        INFO(l);
+        wisdom w;
+        const wisdom::loaded count = w.load("plait-wisdom 1\n" + l + good + "\n# comment\n", here);
+        CHECK(count.loaded == 1);
+        CHECK(count.skipped == 1);
+        CHECK(w.find(token, here, candidate_named(tiled)) == 7.95e-4);
+    }
+}
+
+TEST_CASE("wisdom: every cut of a file keeps only whole lines") {
+    const std::string rev = revision_of(tiled);
+    const std::string header = "plait-wisdom 1\n";
+    const std::string text = header + line(token, here, tiled, rev, "7.95e-04") +
+                             line("wht:f32:n65536", here, tiled, rev, "1.25e-04");
+    const size_t first = text.find('\n', header.size()) + 1;
+    for (size_t length = header.size(); length <= text.size(); ++length) {
+        INFO(length);
+        wisdom w;
+        const wisdom::loaded count = w.load(text.substr(0, length), here);
+        CHECK(count.loaded == (length < first ? 0 : length < text.size() ? 1 : 2));
+        const bool cut = length != header.size() && length != first && length != text.size();
+        CHECK(count.skipped == (cut ? 1 : 0));
+        const auto time = w.find(token, here, candidate_named(tiled));
+        if (time) CHECK(*time == 7.95e-4);
+    }
+}
+
+TEST_CASE("wisdom: the header decides") {
+    wisdom w;
+    w.record(token, here, candidate_named(tiled), 1e-3);
+    const std::string before = w.save();
+    const std::string good = line(token, here, tiled, revision_of(tiled), "1e-6");
+    CHECK(contains(sentence_of(PLAIT_ERR_VERSION, [&] { w.load("plait-wisdom 2\n" + good, here); }),
+                   "line 1: version 2 is newer"));
+    for (const std::string &text :
+         {std::string(), good, std::string("plait-profile 1\n"), std::string("plait-wisdom\n"),
+          std::string("plait-wisdom one\n"), std::string("plait-wisdoms 1\n")}) {
+        INFO(text);
+        CHECK(contains(sentence_of(PLAIT_ERR_INVALID_ARGUMENT, [&] { w.load(text, here); }),
+                       "line 1"));
+    }
+    CHECK(w.save() == before);
+    CHECK(w.load("plait-wisdom 1\r\n" + good.substr(0, good.size() - 1) + "\r\n", here).loaded ==
+          1);
+}
+
+TEST_CASE("wisdom: times that are none are not recorded") {
+    wisdom w;
+    for (const double t : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+        w.record(token, here, candidate_named(tiled), t);
+    CHECK(w.save() == "plait-wisdom 1\n");
+}
+
+TEST_CASE("wisdom: threads share a table") {
+    wisdom w;
+    const candidate &c = candidate_named(tiled);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 1; i <= 200; ++i) {
+                w.record("wht:f32:n" + std::to_string(i), here, c, 1e-3 * (t + 1));
+                (void)w.find("wht:f32:n" + std::to_string(201 - i), here, c);
+                if (i % 50 == 0) {
+                    wisdom copy;
+                    copy.load(w.save(), here);
+                }
+            }
+        });
+    for (std::thread &t : threads) t.join();
+    for (int i = 1; i <= 200; ++i) CHECK(w.find("wht:f32:n" + std::to_string(i), here, c) == 1e-3);
+}
+
+} // namespace plait::test
