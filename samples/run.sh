@@ -26,8 +26,8 @@ if ! { cmake -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TESTS=OFF \
 fi
 plait=$build/src/cli/plait
 signal=$build/samples/npy_signal
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+work=build/samples # the files stay there to play with
+mkdir -p "$work"
 
 say "1. what this build and this machine have"
 "$plait" info
