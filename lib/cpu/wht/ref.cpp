@@ -329,28 +329,38 @@ template <typename acc> struct transform {
     }
 };
 
-template <typename acc, typename X, typename Y> void run(const wht_ref_args &args, int threads) {
+/// The transforms of one thread, or its part of every transform. True if a result did not fit.
+template <typename acc, typename X, typename Y>
+bool run_share(const wht_ref_args &args, share team, bool shared) {
     const wht_problem &p = args.problem;
-    const int64_t n = wht_ref_points(p), transforms = wht_ref_transforms(p);
-    const bool shared = wht_ref_shares_transform(p, threads);
-    const int64_t slice = wht_ref_slice_bytes(p);
+    const int64_t transforms = wht_ref_transforms(p);
+    const share part = shared ? team : share{0, 1};
+    const int64_t own = shared ? 0 : wht_ref_slice_bytes(p) * team.tid;
+    char *scratch = static_cast<char *>(args.scratch) + own;
+    const transform<acc> t{args, p, wht_ref_points(p), reinterpret_cast<acc *>(scratch)};
+    const int64_t begin = shared ? 0 : team.begin(transforms);
+    const int64_t end = shared ? transforms : team.end(transforms);
+    bool overflow = false;
+    walker batch(p, false, begin);
+    for (int64_t i = begin; i < end; ++i, batch.next()) {
+        t.template gather<X>(batch, part);
+        part.barrier();
+        t.all_stages(part);
+        if (t.template scatter<Y>(batch, part)) overflow = true;
+        part.barrier(); // scratch is free for the next gather
+    }
+    return overflow;
+}
+
+template <typename acc, typename X, typename Y> void run(const wht_ref_args &args, int threads) {
+    const bool shared = wht_ref_shares_transform(args.problem, threads);
     int overflow = 0;
-#pragma omp parallel num_threads(threads) reduction(| : overflow) if (threads > 1)
-    {
-        const share team{omp_get_thread_num(), omp_get_num_threads()};
-        const share part = shared ? team : share{0, 1};
-        char *scratch = static_cast<char *>(args.scratch) + (shared ? 0 : slice * team.tid);
-        const transform<acc> t{args, p, n, reinterpret_cast<acc *>(scratch)};
-        const int64_t begin = shared ? 0 : team.begin(transforms);
-        const int64_t end = shared ? transforms : team.end(transforms);
-        walker batch(p, false, begin);
-        for (int64_t i = begin; i < end; ++i, batch.next()) {
-            t.template gather<X>(batch, part);
-            part.barrier();
-            t.all_stages(part);
-            if (t.template scatter<Y>(batch, part)) overflow = 1;
-            part.barrier(); // scratch is free for the next gather
-        }
+    if (threads <= 1) { // OpenMP would allocate a team even for one thread
+        overflow = run_share<acc, X, Y>(args, share{0, 1}, shared);
+    } else {
+#pragma omp parallel num_threads(threads) reduction(| : overflow)
+        overflow |=
+            run_share<acc, X, Y>(args, share{omp_get_thread_num(), omp_get_num_threads()}, shared);
     }
     if (args.overflow != nullptr) *args.overflow = overflow;
 }
