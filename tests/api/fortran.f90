@@ -1,0 +1,177 @@
+! The module plait in use: constants, texts, errors, every kind of array, handles in the C manner.
+program fortran
+  use, intrinsic :: iso_c_binding
+  use plait
+  implicit none
+  integer :: failures = 0
+
+  call texts_and_errors
+  call descriptors
+  call every_kind_of_array
+  call plans
+  call wisdom
+  if (failures > 0) error stop 1
+  print '(a)', 'Fortran: ok'
+
+contains
+
+  subroutine expect(good, what)
+    logical, intent(in) :: good
+    character(len=*), intent(in) :: what
+    if (good) return
+    failures = failures + 1
+    print '(4a)', 'failed: ', what, ': ', plait_last_error()
+  end subroutine expect
+
+  subroutine texts_and_errors
+    type(c_ptr) :: desc
+    integer(c_int) :: count
+    expect_version: block
+      integer(c_int) :: version
+      version = PLAIT_VERSION_MAJOR * 10000 + PLAIT_VERSION_MINOR * 100 + PLAIT_VERSION_PATCH
+      call expect(plait_version() == version, 'version')
+    end block expect_version
+    call expect(index(plait_build_info(), 'plait ') == 1, 'build info')
+    call expect(plait_status_name(PLAIT_ERR_IO) == 'io', 'status name')
+    call expect(plait_role_name(PLAIT_SIGNS) == 'signs', 'role name')
+    call expect(len(plait_role_name(99_c_int)) == 0, 'no role')
+    call expect(plait_desc_from_token(desc, 'wht:f32:x8') == PLAIT_ERR_INVALID_ARGUMENT, 'token')
+    call expect(.not. c_associated(desc), 'no handle')
+    call expect(index(plait_last_error(), 'plait_desc_from_token') > 0, 'sentence')
+    call expect(plait_device_count(PLAIT_CPU, count) == PLAIT_OK .and. count == 1, 'count')
+    call expect(plait_set_log(0_c_int, c_null_funptr, c_null_ptr) == PLAIT_OK, 'log')
+  end subroutine texts_and_errors
+
+  subroutine descriptors
+    type(c_ptr) :: desc
+    character(len=:), allocatable :: token
+    integer(c_int) :: count, role, rank
+    integer(c_int64_t) :: extents(PLAIT_MAX_RANK)
+    call expect(plait_wht_create(desc, PLAIT_F32, 2_c_int, [4_c_int64_t, 64_c_int64_t]) == &
+                PLAIT_OK, 'create')
+    call expect(plait_wht_set_scale(desc, 0.125d0) == PLAIT_OK, 'scale')
+    call expect(plait_desc_use(desc, PLAIT_SIGNS, 1_c_int) == PLAIT_OK, 'use')
+    call expect(plait_desc_check(desc) == PLAIT_OK, 'check')
+    call expect(plait_desc_token(desc, token) == PLAIT_OK, 'token')
+    call expect(token == 'wht:f32:b4:n64:scale=0.125:+signs', 'text of the token')
+    call expect(plait_desc_num_tensors(desc, count) == PLAIT_OK .and. count == 3, 'tensors')
+    call expect(plait_desc_tensor(desc, 2_c_int, role=role, rank=rank, extents=extents) == &
+                PLAIT_OK, 'tensor')
+    call expect(role == PLAIT_SIGNS .and. rank == 2 .and. extents(2) == 64, 'its fields')
+    call plait_desc_destroy(desc)
+    call expect(plait_desc_token(c_null_ptr, token) == PLAIT_ERR_INVALID_ARGUMENT, 'NULL')
+    call expect(len(token) == 0, 'empty text')
+  end subroutine descriptors
+
+  ! n = 4: the transform of (1, 2, 3, 4) is (10, -2, -4, 0).
+  subroutine every_kind_of_array
+    real(c_float) :: r4(4), o4(2, 2)
+    real(c_double) :: r8(4), o8(4)
+    complex(c_float_complex) :: c4(4), p4(4)
+    complex(c_double_complex) :: c8(4), p8(4)
+    integer(c_int32_t) :: i4(4), q4(4)
+    integer(c_int64_t) :: i8(4), q8(4)
+    type(c_ptr) :: exec
+    r4 = [1, 2, 3, 4]
+    r8 = r4
+    c4 = r4
+    c8 = r4
+    i4 = int(r4)
+    i8 = int(r4)
+    exec = made('wht:f32:n4:x.a4:y.a4@x')
+    call expect(plait_exec_run(exec, r4, o4) == PLAIT_OK, 'f32')
+    call expect(all(reshape(o4, [4]) == [10, -2, -4, 0]), 'f32 values')
+    call expect(plait_exec_run_in_place(exec, r4) == PLAIT_OK, 'f32 in place')
+    call expect(all(r4 == [10, -2, -4, 0]), 'f32 values in place')
+    call plait_exec_destroy(exec)
+    exec = made('wht:f64:n4:x.a8:y.a8@x')
+    call expect(plait_exec_run(exec, r8, o8) == PLAIT_OK, 'f64')
+    call expect(all(o8 == [10, -2, -4, 0]), 'f64 values')
+    call expect(plait_exec_run_in_place(exec, r8) == PLAIT_OK, 'f64 in place')
+    call plait_exec_destroy(exec)
+    exec = made('wht:c64:n4:x.a4:y.a4@x')
+    call expect(plait_exec_run(exec, c4, p4) == PLAIT_OK, 'c64')
+    call expect(all(real(p4) == [10, -2, -4, 0]), 'c64 values')
+    call expect(plait_exec_run_in_place(exec, c4) == PLAIT_OK, 'c64 in place')
+    call plait_exec_destroy(exec)
+    exec = made('wht:c128:n4:x.a8:y.a8@x')
+    call expect(plait_exec_run(exec, c8, p8) == PLAIT_OK, 'c128')
+    call expect(all(real(p8) == [10, -2, -4, 0]), 'c128 values')
+    call expect(plait_exec_run_in_place(exec, c8) == PLAIT_OK, 'c128 in place')
+    call plait_exec_destroy(exec)
+    exec = made('wht:i32:n4:x.a4:y.a4@x')
+    call expect(plait_exec_run(exec, i4, q4) == PLAIT_OK, 'i32')
+    call expect(all(q4 == [10, -2, -4, 0]), 'i32 values')
+    call expect(plait_exec_run_in_place(exec, i4) == PLAIT_OK, 'i32 in place')
+    call plait_exec_destroy(exec)
+    exec = made('wht:i64:n4:x.a8:y.a8@x')
+    call expect(plait_exec_run(exec, i8, q8) == PLAIT_OK, 'i64')
+    call expect(all(q8 == [10, -2, -4, 0]), 'i64 values')
+    call expect(plait_exec_run_in_place(exec, i8) == PLAIT_OK, 'i64 in place')
+    call plait_exec_destroy(exec)
+  end subroutine every_kind_of_array
+
+  function made(token) result(exec)
+    character(len=*), intent(in) :: token
+    type(c_ptr) :: exec
+    call expect(plait_exec_create(exec, PLAIT_CPU, 0_c_int, token) == PLAIT_OK, token)
+  end function made
+
+  ! Context, preferences, plan and execute, as in C.
+  subroutine plans
+    type(c_ptr) :: ctx, desc, pref, plan, exec, work
+    type(plait_arg) :: args(2)
+    real(c_float), target :: x(4), y(4)
+    character(len=:), allocatable :: text
+    integer(c_size_t) :: bytes
+    integer(c_int64_t) :: steps
+    real(c_double) :: seconds
+    call expect(plait_context_create(ctx, PLAIT_CPU, 0_c_int) == PLAIT_OK, 'context')
+    call expect(plait_context_set_threads(ctx, 1_c_int) == PLAIT_OK, 'threads')
+    call expect(plait_context_profile(ctx, text) == PLAIT_OK, 'profile')
+    call expect(index(text, 'threads 1') > 0, 'text of the profile')
+    call expect(plait_desc_from_token(desc, 'wht:f32:n4:x.a4:y.a4') == PLAIT_OK, 'desc')
+    call expect(plait_pref_create(pref) == PLAIT_OK, 'pref')
+    call expect(plait_pref_set_candidates(pref, 'wht.cpu.ref') == PLAIT_OK, 'candidates')
+    call expect(plait_plan_create(plan, ctx, desc, pref) == PLAIT_OK, 'plan')
+    call expect(plait_plan_candidate(plan, text) == PLAIT_OK .and. text == 'wht.cpu.ref', 'name')
+    call expect(plait_plan_print(plan, PLAIT_TEXT, text) == PLAIT_OK, 'print')
+    call expect(plait_candidates_print(ctx, desc, c_null_ptr, PLAIT_JSON, text) == PLAIT_OK, 'all')
+    call expect(text(1:1) == '{', 'JSON')
+    call expect(plait_plan_get_i64(plan, PLAIT_PLAN_STEPS, steps) == PLAIT_OK, 'steps')
+    call expect(steps >= 1, 'number of steps')
+    call expect(plait_plan_get_f64(plan, PLAIT_PLAN_SECONDS_ESTIMATED, seconds) == PLAIT_OK, 's')
+    call expect(plait_plan_workspace_size(plan, bytes) == PLAIT_OK, 'size')
+    call expect(plait_workspace_alloc(ctx, bytes, c_null_ptr, work) == PLAIT_OK, 'workspace')
+    x = [1, 2, 3, 4]
+    args(1) = plait_arg(PLAIT_X, c_loc(x))
+    args(2) = plait_arg(PLAIT_Y, c_loc(y))
+    call expect(plait_execute(plan, args, 2_c_int, work, bytes, c_null_ptr) == PLAIT_OK, 'execute')
+    call expect(all(y == [10, -2, -4, 0]), 'values')
+    call expect(plait_exec_from_plan(exec, plan, c_null_ptr) == PLAIT_OK, 'exec')
+    y = 0
+    call expect(plait_exec_run(exec, c_loc(x), c_loc(y)) == PLAIT_OK, 'run')
+    call expect(all(y == [10, -2, -4, 0]), 'values of the exec')
+    call expect(plait_exec_run_args(exec, args, 2_c_int) == PLAIT_OK, 'run args')
+    call plait_exec_destroy(exec)
+    call plait_workspace_free(ctx, work, bytes, c_null_ptr)
+    call plait_plan_destroy(plan)
+    call plait_pref_destroy(pref)
+    call plait_desc_destroy(desc)
+    call plait_context_destroy(ctx)
+  end subroutine plans
+
+  subroutine wisdom
+    type(c_ptr) :: ctx
+    character(len=:), allocatable :: text
+    integer(c_int) :: loaded, skipped
+    call expect(plait_context_create(ctx, PLAIT_CPU, 0_c_int) == PLAIT_OK, 'context')
+    call expect(plait_wisdom_save(ctx, text) == PLAIT_OK, 'save')
+    call expect(plait_wisdom_load(ctx, text, loaded, skipped) == PLAIT_OK, 'load')
+    call expect(loaded == 0 .and. skipped == 0, 'nothing there')
+    call expect(plait_wisdom_load_file(ctx, 'no/such/file') == PLAIT_ERR_IO, 'no file')
+    call plait_wisdom_clear(ctx)
+    call plait_context_destroy(ctx)
+  end subroutine wisdom
+
+end program fortran

@@ -1,0 +1,146 @@
+// The C++ wrapper: every member called once, owners, errors, chains.
+#include "tests/api/common.h"
+
+#include <plait/plait.hpp>
+#include <type_traits>
+
+using plait::test::contains;
+
+static_assert(!std::is_copy_constructible_v<plait::context>);
+static_assert(!std::is_copy_constructible_v<plait::desc>);
+static_assert(!std::is_copy_constructible_v<plait::pref>);
+static_assert(!std::is_copy_constructible_v<plait::exec>);
+static_assert(!std::is_copy_constructible_v<plait::workspace>);
+static_assert(std::is_nothrow_move_constructible_v<plait::context>);
+static_assert(std::is_nothrow_move_constructible_v<plait::desc>);
+static_assert(std::is_nothrow_move_constructible_v<plait::exec>);
+static_assert(std::is_nothrow_move_constructible_v<plait::workspace>);
+static_assert(std::is_copy_constructible_v<plait::plan>);
+
+namespace {
+template <class Call> plait_status code_of(Call &&call, const std::string &part) {
+    try {
+        call();
+    } catch (const plait::error &e) {
+        CHECK(contains(e.what(), part));
+        return e.code();
+    }
+    return PLAIT_OK;
+}
+constexpr float expected[8] = {36, -4, -8, 0, -16, 0, 0, 0};
+} // namespace
+
+TEST_CASE("hpp: errors carry code and sentence") {
+    CHECK(code_of([] { plait::wht(PLAIT_F32, {-1}); }, "extents[0]=-1") ==
+          PLAIT_ERR_INVALID_ARGUMENT);
+    CHECK(code_of([] { plait::wht(PLAIT_F32, {12}).validate(); }, "12") == PLAIT_ERR_INVALID_DESC);
+    CHECK(code_of([] { plait::exec(PLAIT_CPU, 7, "wht:f32:n8"); }, "device=7") ==
+          PLAIT_ERR_NO_DEVICE);
+    CHECK(code_of([] { plait::context::from_profile("x"); }, "line 1") ==
+          PLAIT_ERR_INVALID_ARGUMENT);
+}
+
+TEST_CASE("hpp: descriptors chain") {
+    plait::desc named = plait::wht(PLAIT_F32, {4, 64});
+    named.axes(3).order(PLAIT_SEQUENCY).adjoint().scale(0.5).use(PLAIT_SIGNS);
+    named.dtype(PLAIT_Y, PLAIT_F64).strides(PLAIT_X, {100, 1}).alignment(PLAIT_Y, 8);
+    const std::string token = "wht:f32:n4:n64:seq:adj:scale=0.5:+signs:x.s100.1:y.f64.a8";
+    CHECK(named.token() == token);
+    CHECK(plait::wht(PLAIT_F32, {4, 64})
+              .axes(3)
+              .order(PLAIT_SEQUENCY)
+              .adjoint()
+              .scale(0.5)
+              .use(PLAIT_SIGNS)
+              .dtype(PLAIT_Y, PLAIT_F64)
+              .strides(PLAIT_X, {100, 1})
+              .alignment(PLAIT_Y, 8)
+              .token() == token);
+    CHECK(plait::desc::from_token(token).token() == token);
+    const plait::desc in_place = plait::wht(PLAIT_F32, {8192, 4096}).scale(1. / 64).in_place();
+    CHECK(in_place.token() == "wht:f32:b8192:n4096:scale=0.015625:y@x");
+    CHECK(plait::wht(PLAIT_I32, {24}).factor(0, PLAIT_H12_SLOANE).bound(9).token() ==
+          "wht:i32:n24.h12s:bound=9");
+    CHECK(plait::wht(PLAIT_F32, {16}).bits(5).alias(PLAIT_Y, PLAIT_X).token() ==
+          "wht:f32:n16:bits=5:y@x");
+    const std::vector<plait::tensor> tensors = named.tensors();
+    REQUIRE(tensors.size() == 3);
+    CHECK(tensors[0].role == PLAIT_X);
+    CHECK(tensors[0].strides == std::vector<std::int64_t>{100, 1});
+    CHECK(tensors[1].dtype == PLAIT_F64);
+    CHECK(tensors[1].access == PLAIT_WRITE);
+    CHECK(tensors[2].extents == std::vector<std::int64_t>{4, 64});
+}
+
+TEST_CASE("hpp: context, preferences, plan, workspace") {
+    plait::context ctx(PLAIT_CPU);
+    ctx.set_threads(1).set_allocator(nullptr, nullptr);
+    CHECK(contains(ctx.profile(), "threads 1\n"));
+    const plait::context twin = plait::context::from_profile(ctx.profile());
+    CHECK(twin.profile() == ctx.profile());
+    CHECK(plait::device_count(PLAIT_CPU) == 1);
+    CHECK(plait::version() == PLAIT_VERSION);
+    CHECK(contains(plait::build_info(), "plait "));
+    plait::set_log(0, nullptr);
+
+    const plait::desc what = plait::wht(PLAIT_F32, {8});
+    const plait::pref how = plait::pref()
+                                .candidates("wht.cpu.ref")
+                                .rigor(PLAIT_MEASURE)
+                                .time_limit(0.01)
+                                .workspace_limit(1 << 20)
+                                .determinism(PLAIT_RUN_TO_RUN)
+                                .math(PLAIT_MATH_F32)
+                                .wisdom_only(false);
+    plait::plan plan(ctx, what, how);
+    CHECK(plan.candidate() == "wht.cpu.ref");
+    CHECK(plan.get_i64(PLAIT_PLAN_RIGOR) == PLAIT_MEASURE);
+    CHECK(plan.get_f64(PLAIT_PLAN_SECONDS_MEASURED) > 0);
+    CHECK(contains(plan.print(), "wht.cpu.ref"));
+    CHECK(contains(plait::candidates(ctx, what), "wht.cpu.simd"));
+    CHECK(plait::candidates(ctx, what, how, PLAIT_JSON).front() == '{');
+
+    const plait::plan copy = plan;
+    CHECK(copy.native() == plan.native());
+    plan = plait::plan(ctx, what);
+    CHECK(copy.native() != plan.native());
+    plait::workspace work(ctx, copy.workspace_size());
+    plait::workspace moved = std::move(work);
+    CHECK(work.get() == nullptr);
+    work = std::move(moved);
+    alignas(16) float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {};
+    copy.execute({plait::arg(PLAIT_X, x), {PLAIT_Y, y}}, work.get(), work.bytes());
+    CHECK(std::equal(y, y + 8, expected));
+    const std::vector<plait_arg> args = {plait::arg(PLAIT_X, x), plait::arg(PLAIT_Y, y)};
+    copy.execute(args, work.get(), work.bytes());
+
+    const std::string wisdom = ctx.wisdom();
+    CHECK(contains(wisdom, "wht:f32:n8 | "));
+    ctx.clear_wisdom();
+    CHECK(ctx.wisdom() != wisdom);
+    CHECK(ctx.load_wisdom(wisdom).loaded == 1);
+    ctx.save_wisdom_file("plait_hpp_test.wisdom");
+    ctx.clear_wisdom();
+    CHECK(ctx.load_wisdom_file("plait_hpp_test.wisdom").loaded == 1);
+    CHECK(ctx.wisdom() == wisdom);
+    std::remove("plait_hpp_test.wisdom");
+}
+
+TEST_CASE("hpp: exec") {
+    alignas(16) float x[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[8] = {};
+    plait::exec first(PLAIT_CPU, 0, "wht:f32:n8");
+    first(x, y);
+    CHECK(std::equal(y, y + 8, expected));
+    plait::exec second(PLAIT_CPU, 0, plait::wht(PLAIT_F32, {8}).scale(0.5));
+    second.run({plait::arg(PLAIT_X, x), plait::arg(PLAIT_Y, y)});
+    CHECK(y[0] == 18);
+    plait::exec third(second.plan());
+    CHECK(third.plan().native() == second.plan().native());
+    second = std::move(first);
+    third.run({{PLAIT_X, x}, {PLAIT_Y, y}});
+    third.run(std::vector<plait_arg>{{PLAIT_X, x}, {PLAIT_Y, y}});
+    third.set_stream(nullptr)(x, y);
+    CHECK(y[0] == 18);
+    CHECK(third.native() != nullptr);
+    CHECK(code_of([&] { third(x, x); }, "plait_desc_set_alias") == PLAIT_ERR_POINTER);
+}

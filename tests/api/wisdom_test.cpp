@@ -1,0 +1,116 @@
+#include "tests/api/common.h"
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace plait::test;
+
+namespace {
+
+std::string read(const std::string &path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+/// A folder of its own, empty at the end.
+struct folder {
+    std::string path;
+    folder() {
+        char name[] = "plait_test_XXXXXX";
+        REQUIRE(mkdtemp(name) != nullptr);
+        path = name;
+    }
+    ~folder() { rmdir(path.c_str()); }
+};
+
+void measure(const plait_context *ctx, const char *token) {
+    const pref_ptr pref = new_pref();
+    OK(plait_pref_set_rigor(pref.get(), PLAIT_MEASURE));
+    OK(plait_pref_set_time_limit(pref.get(), 0.01));
+    plan_of(ctx, token, pref.get());
+}
+
+} // namespace
+
+TEST_CASE("wisdom: text there and back") {
+    const context_ptr ctx = cpu_context();
+    CHECK(wisdom_of(ctx.get()) == "plait-wisdom 1\n");
+    measure(ctx.get(), "wht:f32:n64");
+    const std::string text = wisdom_of(ctx.get());
+    CHECK(contains(text, "\nwht:f32:n64 | cpu/"));
+
+    const context_ptr other = cpu_context();
+    int loaded = -1;
+    int skipped = -1;
+    OK(plait_wisdom_load(other.get(), text.c_str(), &loaded, &skipped));
+    CHECK(loaded >= 1);
+    CHECK(skipped == 0);
+    CHECK(wisdom_of(other.get()) == text);
+    const std::string foreign =
+        text + "wht:f32:n64 | cuda/1.0/1sm/X | wht.cpu.ref | 1 | 1e-3\n" + "wht:f32:n64 | torn\n";
+    OK(plait_wisdom_load(other.get(), foreign.c_str(), &loaded, &skipped));
+    CHECK(skipped == 2);
+    OK(plait_wisdom_load(other.get(), foreign.c_str(), nullptr, nullptr));
+    plait_wisdom_clear(other.get());
+    CHECK(wisdom_of(other.get()) == "plait-wisdom 1\n");
+    plait_wisdom_clear(nullptr);
+}
+
+TEST_CASE("wisdom: what is refused") {
+    constexpr plait_status argument = PLAIT_ERR_INVALID_ARGUMENT;
+    const context_ptr ctx = cpu_context();
+    int count = 0;
+    size_t size = 0;
+    FAILS(plait_wisdom_load(nullptr, "plait-wisdom 1\n", &count, &count), argument, "ctx=NULL");
+    FAILS(plait_wisdom_load(ctx.get(), nullptr, &count, &count), argument, "text=NULL");
+    FAILS(plait_wisdom_load(ctx.get(), "something else\n", &count, &count), argument, "line 1");
+    FAILS(plait_wisdom_load(ctx.get(), "plait-wisdom 2\n", &count, &count), PLAIT_ERR_VERSION, "2");
+    FAILS(plait_wisdom_load_file(nullptr, "x", &count, &count), argument, "ctx=NULL");
+    FAILS(plait_wisdom_load_file(ctx.get(), nullptr, &count, &count), argument, "path=NULL");
+    FAILS(plait_wisdom_load_file(ctx.get(), "no/such/file", &count, &count), PLAIT_ERR_IO,
+          "path=no/such/file: cannot open");
+    FAILS(plait_wisdom_load_file(ctx.get(), ".", &count, &count), PLAIT_ERR_IO, "path=.");
+    FAILS(plait_wisdom_save(nullptr, nullptr, 0, &size), argument, "ctx=NULL");
+    FAILS(plait_wisdom_save_file(nullptr, "x"), argument, "ctx=NULL");
+    FAILS(plait_wisdom_save_file(ctx.get(), nullptr), argument, "path=NULL");
+    FAILS(plait_wisdom_save_file(ctx.get(), "no/such/folder/file"), PLAIT_ERR_IO,
+          "path=no/such/folder/file");
+}
+
+TEST_CASE("wisdom: files are replaced in one step") {
+    const folder here;
+    const std::string path = here.path + "/wisdom";
+    const context_ptr ctx = cpu_context();
+    OK(plait_wisdom_save_file(ctx.get(), path.c_str()));
+    CHECK(read(path) == "plait-wisdom 1\n");
+    struct stat before = {};
+    REQUIRE(stat(path.c_str(), &before) == 0);
+    const int held = before.st_mode & 0777;
+    CHECK((held & 0400) != 0);
+    measure(ctx.get(), "wht:f32:n64");
+    std::ifstream reader(path); // opened before: it must keep reading the old text
+    OK(plait_wisdom_save_file(ctx.get(), path.c_str()));
+    struct stat after = {};
+    REQUIRE(stat(path.c_str(), &after) == 0);
+    CHECK(after.st_ino != before.st_ino);
+    std::ostringstream old;
+    old << reader.rdbuf();
+    CHECK(old.str() == "plait-wisdom 1\n");
+    CHECK(read(path) == wisdom_of(ctx.get()));
+
+    int loaded = 0;
+    const context_ptr other = cpu_context();
+    OK(plait_wisdom_load_file(other.get(), path.c_str(), &loaded, nullptr));
+    CHECK(loaded >= 1);
+    // A folder in its place cannot be replaced; no temporary file stays behind.
+    std::remove(path.c_str());
+    REQUIRE(mkdir(path.c_str(), 0700) == 0);
+    FAILS(plait_wisdom_save_file(ctx.get(), path.c_str()), PLAIT_ERR_IO, "cannot write");
+    REQUIRE(rmdir(path.c_str()) == 0);
+    CHECK(rmdir(here.path.c_str()) == 0);
+}
