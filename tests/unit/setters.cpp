@@ -35,7 +35,7 @@ TEST_CASE("the constructor refuses what no descriptor can have") {
         {PLAIT_F32, 1, {}, "plait_wht_create: extents=NULL needs 1 values"},
     };
     for (const auto &r : rows)
-        refused(PLAIT_ERR_INVALID_ARGUMENT, r.sentence, [&] {
+        expect_failure(PLAIT_ERR_INVALID_ARGUMENT, r.sentence, [&] {
             wht_descriptor(r.dtype, r.rank, r.extents.empty() ? nullptr : r.extents.data());
         });
 }
@@ -114,7 +114,7 @@ TEST_CASE("every setter refuses wrong arguments and names itself") {
     };
     for (const row &r : rows) {
         wht_descriptor desc = make_wht(PLAIT_F32, {4, 8});
-        refused(PLAIT_ERR_INVALID_ARGUMENT, r.sentence, [&] { r.call(desc); });
+        expect_failure(PLAIT_ERR_INVALID_ARGUMENT, r.sentence, [&] { r.call(desc); });
         // A refused call leaves the descriptor as it was.
         CHECK(desc.token() == "wht:f32:b4:n8");
         CHECK_NOTHROW(desc.check());

@@ -38,7 +38,7 @@ private:
 };
 
 /// f must be refused with this code and a sentence that contains `part`.
-template <class F> void refused(plait_status code, const std::string &part, const F &f) {
+template <class F> void expect_failure(plait_status code, const std::string &part, const F &f) {
     INFO("expected: ", part);
     try {
         f();

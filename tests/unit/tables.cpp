@@ -78,10 +78,11 @@ std::string lower(std::string word) {
 
 TEST_CASE("values are never used twice in one enumeration") {
     CHECK(header_enums().size() >= 12);
-    for (const auto &[type, list] : header_enums()) {
-        INFO(type);
+    for (const auto &entry : header_enums()) {
+        INFO(entry.first);
         std::set<int> values;
-        for (const enumerator &e : list) CHECK_MESSAGE(values.insert(e.value).second, e.name);
+        for (const enumerator &e : entry.second)
+            CHECK_MESSAGE(values.insert(e.value).second, e.name);
     }
 }
 
