@@ -16,19 +16,17 @@ int log2_of(int64_t n) {
 
 /// Which transform each logical element belongs to.
 std::vector<int64_t> groups(const wht_call &call) {
-    std::vector<int64_t> group(static_cast<size_t>(call.elements()));
-    const std::vector<int64_t> packed = call.packed();
-    for (int64_t e = 0; e < call.elements(); ++e) {
-        int64_t g = 0;
-        for (int a = 0; a < call.rank(); ++a) {
-            const int64_t n = call.extents[static_cast<size_t>(a)];
-            const int64_t i = e / packed[static_cast<size_t>(a)] % n;
-            if (!call.is_transformed(a))
-                g = g * n + i;
-            else if (call.bits)
-                g = g * n + (i & ~static_cast<int64_t>(*call.bits));
-        }
-        group[static_cast<size_t>(e)] = g;
+    std::vector<int64_t> group{0};
+    for (int a = 0; a < call.rank(); ++a) {
+        const int64_t n = call.extents[static_cast<size_t>(a)];
+        const std::vector<int64_t> outer = group;
+        group.resize(outer.size() * static_cast<size_t>(n));
+        size_t e = 0;
+        for (const int64_t g : outer)
+            for (int64_t i = 0; i < n; ++i)
+                group[e++] = !call.is_transformed(a) ? g * n + i
+                             : call.bits ? g * n + (i & ~static_cast<int64_t>(*call.bits))
+                                         : g;
     }
     return group;
 }
@@ -216,11 +214,17 @@ desc_ptr desc_of(const wht_call &call) {
 }
 
 std::vector<int64_t> positions(const wht_call &call, plait_role role) {
-    const std::vector<int64_t> packed = call.packed(), strides = call.strides(role);
-    std::vector<int64_t> at(static_cast<size_t>(call.elements()), 0);
-    for (int64_t e = 0; e < call.elements(); ++e)
-        for (size_t a = 0; a < packed.size(); ++a)
-            at[static_cast<size_t>(e)] += e / packed[a] % call.extents[a] * strides[a];
+    const std::vector<int64_t> strides = call.strides(role);
+    std::vector<int64_t> at{0};
+    at.reserve(static_cast<size_t>(call.elements()));
+    if (call.elements() == 0) return {};
+    for (size_t a = 0; a < strides.size(); ++a) { // each axis multiplies what the outer ones gave
+        const std::vector<int64_t> outer = at;
+        at.resize(outer.size() * static_cast<size_t>(call.extents[a]));
+        size_t e = 0;
+        for (const int64_t base : outer)
+            for (int64_t i = 0; i < call.extents[a]; ++i) at[e++] = base + i * strides[a];
+    }
     return at;
 }
 
