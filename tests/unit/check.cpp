@@ -40,6 +40,7 @@ TEST_CASE("every contradiction has its sentence") {
         {"wht:f32:n8:bits=ffffffffffffffff", "bits=0xffffffffffffffff has a bit beyond the index"},
         {"wht:f32:n1:bits=1", "bits=0x1 has a bit beyond the index of an axis of length 1"},
         {"wht:f32:n8:n8:bits=3", "bits=0x3 needs exactly one transformed axis, and 2 are"},
+        {"wht:f32:n4:n8:bits=7", "bits=0x7 needs exactly one transformed axis, and 2 are"},
         {"wht:f32:b8:bits=3", "bits=0x3 needs exactly one transformed axis, and 0 are"},
         {"wht:f32:n24.h12s:bits=1", "bits=0x1 does not go with factor=h12s"},
         // types
