@@ -41,7 +41,7 @@ say "3. a signal of 2^20 points in a .npy file: transformed, and transformed bac
 "$signal" make "$work/signal.npy"
 "$plait" run "$token" --backend "$backend" --in "x=$work/signal.npy" --out "y=$work/spectrum.npy"
 "$plait" run "$token" --backend "$backend" --in "x=$work/spectrum.npy" --out "y=$work/back.npy"
-echo "largest values of the spectrum:"
+echo "its two square waves answer at outputs 2^12 and 2^5, its drift at 0 and the powers of two:"
 "$signal" peaks "$work/spectrum.npy"
 "$signal" compare "$work/signal.npy" "$work/back.npy"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A README of at most 20 lines in every folder of the first two levels says what lives there, who
-# may include it and how to add one. include/ is documented by its headers. The README at the top
-# is the manual.
+# may include it and how to add one. include/ is documented by its headers, the README at the top
+# is the manual, and those of benchmarks/ and tests/cases/ are rules and a format.
 . "$(dirname "$0")/files.sh"
 while IFS= read -r folder; do
     [ -f "$folder/README.md" ] || complain "no README.md in $folder"
@@ -9,5 +9,5 @@ done < <(files / | grep -vE '^include/' | sed -nE 's|^([^/]+)/.*|\1|p; s|^([^/]+
 while IFS= read -r readme; do
     lines=$(wc -l <"$readme")
     [ "$lines" -le 20 ] || complain "$readme has $lines lines; 20 are enough"
-done < <(files '/README\.md$' | grep -v '^benchmarks/')
+done < <(files '/README\.md$' | grep -vE '^(benchmarks|tests/cases)/')
 exit $bad

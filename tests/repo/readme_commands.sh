@@ -38,4 +38,5 @@ grep -qx './tests/run.sh' README.md && [ -x tests/run.sh ] || {
     echo "README.md does not name ./tests/run.sh, or it cannot be executed"
     exit 1
 }
-HOME=$work CCACHE_DIR=${CCACHE_DIR:-$HOME/.cache/ccache} bash "$script" </dev/null
+export CCACHE_DIR=${CCACHE_DIR:-$HOME/.cache/ccache}
+HOME=$work bash "$script" </dev/null
