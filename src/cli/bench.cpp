@@ -26,9 +26,8 @@ constexpr size_t cold_caches = 2;
 constexpr int most_sets = 64;
 /// The clocks of a GPU need this long under load to settle.
 constexpr double warm_up_seconds = 0.1;
-/// Samples stop after this long, but not before there are options::repetitions of them... of which
-/// slow problems take the least that a median needs.
-constexpr double accuracy_elements = 1 << 22;
+/// Elements whose result is recomputed in float64.
+constexpr int64_t accuracy_elements = int64_t{1} << 22;
 /// Random data is drawn for so many elements and then repeated over the buffer.
 constexpr int64_t pattern_elements = (int64_t{1} << 22) + 1;
 
@@ -120,8 +119,7 @@ double measure_error(const planned &p, const std::string &token, const std::vect
     const bool huge = parts.length() > int64_t{1} << 22 && cases::real_of(x.dtype) != PLAIT_F64 &&
                       cases::real_of(y.dtype) != PLAIT_F64;
     cases::reference ref(token, huge ? parts.family + ".cpu.*" : "");
-    const int64_t limit =
-        static_cast<int64_t>(accuracy_elements) / std::max<int64_t>(parts.length(), 1);
+    const int64_t limit = accuracy_elements / std::max<int64_t>(parts.length(), 1);
     const std::vector<int64_t> which = cases::pick_transforms(parts.transforms(), limit);
     if (set.restores) {
         dev.copy(set.to, set.from, x.span_bytes());
@@ -227,10 +225,12 @@ bench_result bench(const planned &p, const std::string &token, const std::vector
             for (size_t i = 0; i < n; ++i) copy(i);
         });
     }
+    // A copy leaves its buffers in cache: the set that is transformed next must be another one.
+    const size_t apart = o.latency ? 0 : want / 2;
     const auto sample_copy = [&] {
         return dev.seconds([&] {
             if (copy_graph) return copy_graph->run();
-            for (int i = 0; i < calls; ++i) copy(turn + static_cast<size_t>(i));
+            for (int i = 0; i < calls; ++i) copy(turn + apart + static_cast<size_t>(i));
         });
     };
     const auto sample_execute = [&] {

@@ -9,8 +9,9 @@ std::vector<candidate_row> list_candidates(const session &s, const plait_desc *d
         return plait_candidates_print(s.context.get(), desc, s.preferences.get(), PLAIT_JSON, buf,
                                       cap, size);
     });
+    const nlohmann::json document = nlohmann::json::parse(text);
     std::vector<candidate_row> rows;
-    for (const nlohmann::json &j : nlohmann::json::parse(text).at("candidates"))
+    for (const nlohmann::json &j : document.at("candidates"))
         rows.push_back(
             {j.at("candidate").get<std::string>(), j.at("verdict").get<std::string>() != "no",
              j.at("narrowest").get<std::string>() == "stored", j.at("reason").get<std::string>()});

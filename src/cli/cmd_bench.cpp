@@ -139,10 +139,10 @@ int bench_all(const arguments &a) {
                     s.threads ? (", " + std::to_string(s.threads) + " threads").c_str() : "");
         columns.head();
     }
-    int code = 0;
     int64_t done = 0;
     progress line("measuring", static_cast<int64_t>(tokens.size()) * 1000);
-    for (const std::string &token : tokens) {
+    const int code = for_each_token(tokens, [&](const std::string &token) {
+        int worse = 0;
         const cases::desc_ptr desc = cases::make_desc(token);
         const std::vector<cases::tensor> tensors = cases::tensors_of(desc.get());
         line.what(token);
@@ -156,7 +156,7 @@ int bench_all(const arguments &a) {
             if (const auto base = baseline.find(key_of(j)); base != baseline.end()) {
                 const double percent = (b.median * 1e6 / base->second - 1) * 100;
                 versus = (percent >= 0 ? "+" : "") + fixed(percent, 1) + "%";
-                if (a.worse && percent > *a.worse) code = 1;
+                if (a.worse && percent > *a.worse) worse = 1;
             }
             if (!sink.on_stdout())
                 columns.row({token, p.candidate, fixed(b.median * 1e6, 2),
@@ -166,7 +166,8 @@ int bench_all(const arguments &a) {
                              b.relative_error < 0 ? "-" : number(b.relative_error), versus});
         }
         done += 1000;
-    }
+        return worse;
+    });
     sink.finish();
     return code;
 }

@@ -173,8 +173,8 @@ int verify_all(const arguments &a) {
                          {"ratio", 9},
                          {"transforms", 11},
                          {"", 5}});
-    int code = 0;
-    for (const std::string &token : tokens) {
+    return for_each_token(tokens, [&](const std::string &token) {
+        int code = 0;
         const cases::desc_ptr desc = cases::make_desc(token);
         const std::vector<tensor> tensors = cases::tensors_of(desc.get());
         const cases::token_parts parts = cases::split_token(token);
@@ -201,8 +201,8 @@ int verify_all(const arguments &a) {
             report(a, columns, token, plans[i].candidate, s, v);
             if (!v.good()) code = 1;
         }
-    }
-    return code;
+        return code;
+    });
 }
 
 } // namespace

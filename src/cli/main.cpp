@@ -8,15 +8,6 @@
 
 namespace {
 
-/// One sentence on stderr, whatever line breaks the source of it had.
-int complain(std::string sentence, int code) {
-    for (char &c : sentence)
-        if (c == '\n') c = ' ';
-    while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
-    std::fprintf(stderr, "plait: %s\n", sentence.c_str());
-    return code;
-}
-
 std::string version() {
     const int v = plait_version();
     return "plait " + std::to_string(v / 10000) + "." + std::to_string(v / 100 % 100) + "." +
@@ -27,6 +18,7 @@ std::string version() {
 
 int main(int argc, char **argv) {
     using namespace plait;
+    using cli::complain;
     CLI::App program("Plans for fast Walsh-Hadamard transforms on CUDA devices and on the CPU.");
     program.name("plait");
     program.set_version_flag("--version", version());

@@ -193,6 +193,31 @@ std::vector<std::string> read_suite(const std::string &path) {
     return tokens;
 }
 
+int complain(std::string sentence, int code) {
+    std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+    while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
+    std::fprintf(stderr, "plait: %s\n", sentence.c_str());
+    return code;
+}
+
+int for_each_token(const std::vector<std::string> &tokens,
+                   const std::function<int(const std::string &token)> &work) {
+    int first = 0;
+    for (const std::string &token : tokens) {
+        int code = 0;
+        try {
+            code = work(token);
+        } catch (const failure &f) {
+            if (f.status == PLAIT_ERR_NO_DEVICE) throw;
+            std::string sentence = f.what();
+            if (sentence.find(token) == std::string::npos) sentence = token + ": " + sentence;
+            code = complain(sentence, exit_code(f.status));
+        }
+        if (first == 0) first = code;
+    }
+    return first;
+}
+
 int exit_code(plait_status status) {
     switch (status) {
     case PLAIT_OK: return 0;

@@ -5,6 +5,7 @@
 #include "src/cli/case/handle.h"
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,5 +56,13 @@ void write_text(const std::string &path, const std::string &text);
 std::vector<std::string> read_suite(const std::string &path);
 
 int exit_code(plait_status status);
+
+/// One sentence on stderr, whatever line breaks its source had. Returns `code`.
+int complain(std::string sentence, int code);
+
+/// Runs `work` for each token. A token that fails is reported and does not stop the others; the
+/// result is the first exit code that is not 0. Nothing goes on without a device.
+int for_each_token(const std::vector<std::string> &tokens,
+                   const std::function<int(const std::string &token)> &work);
 
 } // namespace plait::cli

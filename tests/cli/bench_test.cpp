@@ -1,0 +1,92 @@
+// plait bench: the table, the records, baselines. Times are only checked for being there.
+#include "tests/cli/program.h"
+
+#include <cmath>
+
+using namespace cli_test;
+
+namespace {
+
+const char *const quick[] = {"--backend", "cpu", "--threads", "1", "--reps", "3"};
+
+std::vector<std::string> bench(std::vector<std::string> more) {
+    std::vector<std::string> all = {"bench"};
+    all.insert(all.end(), std::begin(quick), std::end(quick));
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("records have every field") {
+    const outcome o = plait(bench({"wht:f32:b64:n256", "wht:bf16:b8:n64:y@x", "--json"}));
+    INFO(o.err);
+    CHECK(o.code == 0);
+    const auto lines = o.json_lines();
+    REQUIRE(lines.size() == 2);
+    for (const nlohmann::json &j : lines) {
+        for (const char *text : {"token", "candidate", "device", "commit", "mode", "rigor"}) {
+            INFO(text);
+            CHECK(j.at(text).is_string());
+            CHECK(!j.at(text).get<std::string>().empty());
+        }
+        for (const char *positive : {"median_us", "min_us", "copy_us", "r", "gbps", "est_us",
+                                     "rel_err", "bytes", "reps", "calls", "sets", "threads"}) {
+            INFO(positive);
+            CHECK(j.at(positive).get<double>() > 0);
+        }
+        CHECK(j.at("spread").get<double>() >= 0);
+        const double r = j.at("median_us").get<double>() / j.at("copy_us").get<double>();
+        CHECK(std::fabs(j.at("r").get<double>() / r - 1) < 1e-9);
+        CHECK(j.at("min_us").get<double>() <= j.at("median_us").get<double>());
+    }
+    CHECK(lines[0].at("bytes") == 2 * 64 * 256 * 4);
+    CHECK(lines[0].at("rel_err").get<double>() < 1e-6);
+    CHECK(lines[1].at("rel_err").get<double>() < 1e-2);
+}
+
+TEST_CASE("--json without a file may stand before the token") {
+    CHECK(plait(bench({"--json", "wht:f32:b8:n64"})).json().at("token") == "wht:f32:b8:n64");
+}
+
+TEST_CASE("table, file, baseline") {
+    const outcome o =
+        plait(bench({"wht:f32:b8:n64", "--json", "base.jsonl", "--latency", "--no-accuracy"}));
+    CHECK(o.code == 0);
+    CHECK(contains(o.out, "median us"));
+    CHECK(contains(o.out, "wht:f32:b8:n64"));
+    nlohmann::json record = nlohmann::json::parse(read_file("base.jsonl"));
+    CHECK(record.at("rel_err").is_null());
+    CHECK(record.at("mode") == "latency");
+
+    const auto against = [&](double median, const char *percent) {
+        record["median_us"] = median;
+        write_file("base.jsonl", record.dump() + "\n");
+        return plait(bench(
+            {"wht:f32:b8:n64", "--baseline", "base.jsonl", "--latency", "--fail-above", percent}));
+    };
+    const outcome slower = against(1e-6, "50");
+    CHECK(slower.code == 1);
+    CHECK(contains(slower.out, "vs base"));
+    CHECK(contains(slower.out, "+"));
+    CHECK(against(1e12, "50").code == 0);
+
+    write_file("bad.jsonl", "{\"token\": \n");
+    check_refused(bench({"wht:f32:n8", "--baseline", "bad.jsonl"}), 2, "bad.jsonl: line 1");
+    check_refused(bench({"wht:f32:n8", "--baseline", "gone.jsonl"}), 2, "gone.jsonl");
+}
+
+TEST_CASE("all candidates, suites") {
+    const auto lines = plait(bench({"wht:f32:b8:n64", "--all-candidates", "--json"})).json_lines();
+    REQUIRE(lines.size() >= 2);
+    CHECK(lines[0].at("candidate") != lines[1].at("candidate"));
+    const outcome o = plait(bench(
+        {"--suite", std::string(PLAIT_SOURCE_DIR) + "/benchmarks/suites/wht_smoke.txt", "--json"}));
+    CHECK(o.code == 0);
+    CHECK(o.json_lines().size() == 7);
+}
+
+TEST_CASE("what cannot be measured") {
+    check_refused(bench({"wht:f32:b0:n8", "--json"}), 2, "is empty");
+    check_refused(bench({"wht:f32:b65536:n1073741824", "--json"}), 1, "memory");
+}

@@ -1,0 +1,69 @@
+// plait wisdom: make, show, merge.
+#include "tests/cli/program.h"
+
+using namespace cli_test;
+
+TEST_CASE("make, use, show") {
+    const outcome made = plait({"wisdom", "make", "wht:f32:b4:n64", "wht:f64:n32", "--backend",
+                                "cpu", "--rigor", "exhaustive", "-o", "w.txt"});
+    INFO(made.err);
+    CHECK(made.code == 0);
+    CHECK(contains(made.out, "wht:f32:b4:n64"));
+    CHECK(contains(read_file("w.txt"), "plait-wisdom 1\n"));
+
+    const auto lines = plait({"wisdom", "show", "w.txt", "--json"}).json_lines();
+    REQUIRE(lines.size() >= 3); // both candidates of the first token, one or more of the second
+    for (const nlohmann::json &j : lines) {
+        CHECK(j.at("seconds").get<double>() > 0);
+        CHECK(contains(j.at("device").get<std::string>(), "cpu/"));
+    }
+    CHECK(contains(plait({"wisdom", "show", "w.txt"}).out, "wht.cpu.ref"));
+
+    const outcome used =
+        plait({"plan", "wht:f32:b4:n64", "--backend", "cpu", "--wisdom", "w.txt", "--wisdom-only"});
+    INFO(used.err);
+    CHECK(used.code == 0);
+    CHECK(contains(used.out, "wisdom"));
+    check_refused(
+        {"plan", "wht:f32:b5:n64", "--backend", "cpu", "--wisdom", "w.txt", "--wisdom-only"}, 3,
+        "wht:f32:b5:n64");
+}
+
+TEST_CASE("merge keeps the faster of equal lines, and every device") {
+    write_file("a.txt", "plait-wisdom 1\n"
+                        "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 1 | 2e-06\n"
+                        "wht:f32:n8 | cpu/AVX2/2c/Y | wht.cpu.simd | 1 | 5e-06\n");
+    write_file("b.txt", "plait-wisdom 1\n"
+                        "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 1 | 1e-06\n"
+                        "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 2 | 9e-06\n"
+                        "torn | line\n");
+    const outcome o = plait({"wisdom", "merge", "a.txt", "b.txt", "-o", "ab.txt"});
+    CHECK(o.code == 0);
+    CHECK(contains(o.out, "1 torn"));
+    CHECK(read_file("ab.txt") == "plait-wisdom 1\n"
+                                 "wht:f32:n8 | cpu/AVX2/2c/Y | wht.cpu.simd | 1 | 5e-06\n"
+                                 "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 1 | 1e-06\n"
+                                 "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 2 | 9e-06\n");
+    CHECK(plait({"wisdom", "merge", "ab.txt", "a.txt", "-o", "again.txt"}).code == 0);
+    CHECK(read_file("again.txt") == read_file("ab.txt"));
+}
+
+TEST_CASE("what is no wisdom") {
+    write_file("text.txt", "hello\n");
+    write_file("newer.txt", "plait-wisdom 9\n");
+    check_refused({"wisdom", "show", "text.txt"}, 2, "text.txt: is no wisdom file");
+    check_refused({"wisdom", "show", "newer.txt"}, 2, "version 9");
+    check_refused({"wisdom", "show", "gone.txt"}, 2, "gone.txt");
+    check_refused({"wisdom", "merge", "newer.txt", "-o", "no.txt"}, 2, "version 9");
+    check_refused({"wisdom", "merge", "-o", "no.txt"}, 2, "FILE");
+    check_refused({"wisdom", "make", "wht:f32:n8", "--rigor", "estimate", "-o", "no.txt"}, 2,
+                  "measures nothing");
+    check_refused({"wisdom", "make", "-o", "no.txt"}, 2, "tokens or --suite");
+    check_refused({"plan", "wht:f32:n8", "--backend", "cpu", "--wisdom", "newer.txt"}, 2,
+                  "newer.txt");
+    check_refused({"plan", "wht:f32:n8", "--backend", "cpu", "--wisdom", "gone.txt"}, 2,
+                  "gone.txt");
+    check_refused({"wisdom", "make", "wht:f32:n8", "--backend", "cpu", "-o", "nowhere/w.txt"}, 2,
+                  "nowhere/w.txt");
+    CHECK(!exists("no.txt"));
+}
