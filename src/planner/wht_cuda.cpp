@@ -26,7 +26,8 @@ struct plan_kind {
 constexpr plan_kind kind_block = {columns::none, 0, false};
 constexpr plan_kind kind_shuffle = {columns::shuffle, 1, false};
 constexpr plan_kind kind_tiled = {columns::tiled, 1, false};
-constexpr plan_kind kind_multi = {columns::tiled, 4, true};
+constexpr int most_columns = 4; // column passes of any kind
+constexpr plan_kind kind_multi = {columns::tiled, most_columns, true};
 
 constexpr int longest_block = 15;
 constexpr int longest_columns = 12;
@@ -35,7 +36,7 @@ constexpr int longest_columns = 12;
 struct split {
     int log_block = 0;
     int count = 0; ///< column passes
-    int log_m[4] = {};
+    int log_m[most_columns] = {};
     cost estimate;
 };
 
@@ -289,6 +290,7 @@ private:
                 found = current;
             return;
         }
+        if (index >= most_columns) return; // never; the compiler cannot know that count is bounded
         const int more = current.count - index - 1; // passes after this one
         const int low = std::max(1, left - more * longest_columns);
         const int high = std::min(longest_columns, left - more);
