@@ -43,7 +43,7 @@ struct case_buffers {
             flag = std::make_unique<guarded>(4, 0, 0xA5);
             args.push_back({PLAIT_OVERFLOW, flag->data()});
         }
-        work = std::make_unique<guarded>(work_bytes, 0, 0xFF);
+        work = std::make_unique<guarded>(work_bytes, 0, workspace_fill());
         target().wait();
     }
     bytes result() const { return y ? y->get() : x->get(); }

@@ -5,7 +5,7 @@
 //   W14, W32  graphs and streams: tests/gpu/graph_test.cpp, streams_test.cpp
 //   W19       a fused quantising store does not exist in this version
 //   W23, W28, W33  speed: benchmarks; what they say about results is tested below
-//   W42       more than 2^32 elements: tests/gpu/huge_test.cpp
+//   W42, W43  rows of 4096, more than 2^32 elements: tests/gpu/huge_test.cpp
 #include "tests/support/check.h"
 
 #include <atomic>
@@ -477,9 +477,8 @@ TEST_CASE("W41 rows with a gap: the distance is honoured, the gap untouched") {
         }
 }
 
-TEST_CASE("W43 batches of 65536 and more rows of 4096") {
-    // On the device: 1 GiB. The CPU takes the row count with shorter rows.
-    const int64_t n = on_device() && !config().small ? 4096 : 16;
+TEST_CASE("W43 batches of 65536 and more rows") {
+    const int64_t n = 16; // rows of 4096: tests/gpu/huge_test.cpp
     const wht_call c = rows(PLAIT_F32, 65537, n);
     const desc_ptr desc = desc_of(c);
     wht_data data;

@@ -1,4 +1,4 @@
-// main of the test binaries. Arguments beside doctest's: --small, --exact-buffers.
+// main of the test binaries. Arguments beside doctest's: --small, --exact-buffers, --top=K.
 // Environment: PLAIT_TEST_SEED (a number, or "time"), PLAIT_TEST_LARGE=1.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/support/report.h"
@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         if (std::strcmp(argv[i], "--small") == 0) s.small = true;
         if (std::strcmp(argv[i], "--exact-buffers") == 0) s.exact_buffers = true;
+        if (std::strncmp(argv[i], "--top=", 6) == 0) s.top = std::atoi(argv[i] + 6);
     }
     int devices = 0;
     if (plait_device_count(s.backend, &devices) != PLAIT_OK || devices == 0) {

@@ -54,6 +54,8 @@ memory &target() { return host_memory(); }
 memory &target() { return on_device() ? device_memory() : host_memory(); }
 #endif
 
+int workspace_fill() { return config().exact_buffers ? -1 : 0xFF; }
+
 guarded::guarded(size_t size, size_t shift, int fill_byte) : size_(size) {
     const size_t guard = config().exact_buffers ? 0 : guard_bytes;
     head_ = guard + shift;
@@ -61,7 +63,7 @@ guarded::guarded(size_t size, size_t shift, int fill_byte) : size_(size) {
     block_ = target().allocate(head_ + size_ + tail_);
     char *p = static_cast<char *>(block_);
     target().fill(p, guard_byte, head_);
-    target().fill(p + head_, fill_byte, size_);
+    if (fill_byte >= 0) target().fill(p + head_, fill_byte, size_);
     target().fill(p + head_ + size_, guard_byte, tail_);
 }
 

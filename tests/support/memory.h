@@ -29,10 +29,14 @@ memory &target();
 memory &host_memory();
 memory &device_memory(); ///< exists in binaries with CUDA only
 
+/// What fills a workspace before a run: poison, or nothing with settings::exact_buffers.
+int workspace_fill();
+
 /// One block of memory with guard bands (see settings::exact_buffers).
 class guarded {
 public:
-    /// data() lies `shift` bytes after an address that is a multiple of 256.
+    /// data() lies `shift` bytes after an address that is a multiple of 256. fill_byte < 0: left as
+    /// it is, so that a checker of uninitialised memory sees every read.
     guarded(size_t size, size_t shift, int fill_byte);
     ~guarded();
     guarded(const guarded &) = delete;

@@ -1,8 +1,11 @@
 #include "tests/support/report.h"
 
+#include "tests/support/handles.h"
+
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 namespace plait::test {
 namespace {
@@ -18,6 +21,7 @@ struct tables {
     std::mutex lock;
     std::map<std::string, worst> ratios;
     std::map<std::string, int64_t> counts;
+    std::set<std::string> steps;
 };
 
 tables &all() {
@@ -38,6 +42,21 @@ void note_ratio(const std::string &candidate, double ratio, const std::string &t
 void note_count(const std::string &what, int64_t by) {
     const std::lock_guard<std::mutex> hold(all().lock);
     all().counts[what] += by;
+}
+
+void note_steps(const plait_plan *plan) {
+    const std::string text = text_of(
+        [&](char *b, size_t c, size_t *s) { return plait_plan_print(plan, PLAIT_JSON, b, c, s); });
+    const nlohmann::json whole = nlohmann::json::parse(text);
+    const std::lock_guard<std::mutex> hold(all().lock);
+    for (const auto &step : whole.at("steps"))
+        all().steps.insert(step.at("kernel").get<std::string>() + " " +
+                           step.at("variant").get<std::string>());
+}
+
+std::set<std::string> noted_steps() {
+    const std::lock_guard<std::mutex> hold(all().lock);
+    return all().steps;
 }
 
 void print_report() {

@@ -1,5 +1,7 @@
 #include "tests/support/runner.h"
 
+#include "tests/support/report.h"
+
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -95,7 +97,7 @@ bound_call::bound_call(const wht_call &call, const plait_plan *plan, const wht_d
       y_(call.alias ? 0 : size_of(call, PLAIT_Y, call.y_type()),
          static_cast<size_t>(call.y_offset * bytes_of(call.y_type())), poison_of(call.y_type())),
       signs_((data.signs.size() + 31) / 32 * 4, 0, 0), diag_(data.diag.size(), 0, 0),
-      flag_(call.overflow ? 4 : 0, 0, 0xA5), work_(workspace_of(plan), 0, 0xFF) {
+      flag_(call.overflow ? 4 : 0, 0, 0xA5), work_(workspace_of(plan), 0, workspace_fill()) {
     x_.put(data.x);
     if (call.signs) signs_.put(packed_bits(data.signs));
     if (call.diag) diag_.put(data.diag);
@@ -121,7 +123,7 @@ void bound_call::put_x(const bytes &x) {
 
 void bound_call::poison() {
     if (!call_.alias) target().fill(y_.data(), poison_of(call_.y_type()), y_.size());
-    target().fill(work_.data(), 0xFF, work_.size());
+    if (workspace_fill() >= 0) target().fill(work_.data(), workspace_fill(), work_.size());
     target().wait();
 }
 
@@ -160,6 +162,7 @@ outcome run(const wht_call &call, const wht_data &data, const candidate &by, pla
         return out;
     }
     target().wait();
+    if (on_device()) note_steps(plan.get());
     out.y = bound.y();
     if (call.overflow) out.overflow = bound.overflow_flag();
     out.fault = bound.damage();

@@ -1,0 +1,82 @@
+// Every kernel that a plan can choose, in every variant, at least once: the run that the checkers
+// of memory, races and barriers watch.
+#include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/columns_shuffle_layout.h"
+#include "lib/cuda/wht/columns_tiled_layout.h"
+#include "tests/gpu/rows_runner.h"
+
+#include <cstdio>
+#include <set>
+
+namespace plait::test {
+namespace {
+
+/// Packed and aligned; one element off with a gap between rows, in place; odd gaps, out of place.
+wht_call variant(plait_dtype x, plait_dtype y, int64_t count, int64_t n, int which) {
+    wht_call c = rows_of(x, count, n);
+    if (y != x) c.y = y;
+    if (which == 1) {
+        c.x_offset = c.y_offset = 1;
+        c.x_strides = c.y_strides = std::vector<int64_t>{n + 3, 1};
+        c.alias = bytes_of(x) == bytes_of(y);
+    }
+    if (which == 2) {
+        c.x_strides = std::vector<int64_t>{n + 16, 1};
+        c.y_strides = std::vector<int64_t>{n + 32, 1};
+    }
+    return c;
+}
+
+} // namespace
+
+TEST_CASE("kernels: rows of every length and type, aligned and not, in and out of place") {
+    impulse_rows rows;
+    rows.seed = config().seed;
+    for (plait_dtype x : device_types)
+        for (plait_dtype y : is_sixteen_bit(x) ? std::vector<plait_dtype>{x, PLAIT_F32}
+                                               : std::vector<plait_dtype>{x}) {
+            for (int k = 0; k <= config().top; ++k)
+                for (int which = 0; which < 3; ++which) {
+                    // Under a checker each kernel once is enough, and long rows take long.
+                    if (config().small && k > 20 && (which != k % 2 || y != x)) continue;
+                    const int64_t n = int64_t{1} << k;
+                    // An odd number of rows, around what a block takes of short ones.
+                    const int64_t count = k <= 6 ? 1027 : k <= 12 ? 37 : k <= 20 ? 3 : 1;
+                    const wht_call c = variant(x, y, count, n, which);
+                    std::vector<image> ways = {image::impulses, image::spectrum};
+                    if (config().small) ways = {which == 1 ? image::spectrum : image::impulses};
+                    CHECK(run_ways(c, rows, PLAIT_MATH_DEFAULT, ways) > 0);
+                }
+        }
+}
+
+TEST_CASE("kernels: which of the compiled ones ran") {
+    using namespace plait::impl;
+    std::set<std::string> compiled;
+    const scalar types[] = {scalar::f32, scalar::f64, scalar::f16, scalar::bf16};
+    wht_launch l{};
+    for (scalar x : types)
+        for (scalar y : types)
+            for (int k = 0; k <= 15; ++k)
+                for (bool vector : {false, true}) {
+                    if (wht_block_launch(x, y, k, vector, &l))
+                        compiled.insert(std::string("wht.block ") + l.variant);
+                    if (wht_columns_shuffle_launch(x, y, k, 40, vector, &l))
+                        compiled.insert(std::string("wht.columns_shuffle ") + l.variant);
+                    if (wht_columns_tiled_launch(x, y, k, 40, vector, &l))
+                        compiled.insert(std::string("wht.columns_tiled ") + l.variant);
+                }
+    const std::set<std::string> ran = noted_steps();
+    int missing = 0;
+    for (const std::string &one : compiled)
+        if (!ran.count(one)) {
+            std::printf("kernel not chosen by any plan here: %s\n", one.c_str());
+            ++missing;
+        }
+    std::printf("kernels run: %zu of %zu compiled\n",
+                compiled.size() - static_cast<size_t>(missing), compiled.size());
+    if (config().top >= 20) CHECK(ran.size() > 100); // the run above was not cut short
+    for (const std::string &one : ran) CHECK_MESSAGE(compiled.count(one) == 1, one);
+}
+
+} // namespace plait::test
