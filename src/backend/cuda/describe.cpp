@@ -1,6 +1,7 @@
 #include "src/backend/cuda/check.h"
 #include "src/backend/cuda/cuda_device.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace plait::impl::cuda {
@@ -37,7 +38,8 @@ std::vector<int> built_architectures() {
     std::vector<int> out;
     for (const char *at = PLAIT_CUDA_ARCHITECTURES; *at;) {
         char *end = nullptr;
-        out.push_back(static_cast<int>(std::strtol(at, &end, 10)));
+        const int number = static_cast<int>(std::strtol(at, &end, 10));
+        if (std::find(out.begin(), out.end(), number) == out.end()) out.push_back(number);
         while (*end && *end != ',') ++end; // the letter of 90a
         at = *end ? end + 1 : end;
     }
