@@ -1,9 +1,9 @@
 // wht.simd: y = scale * H * x per row; rows of n = 2^b contiguous elements, natural order.
-//   Blocking  L1 block: lane stages and up to 2^register_bits vectors per sweep. Higher bits join
-//             blocks as columns: up to 2^register_bits rows straight, more of them in tiles that
-//             are gathered, transformed and scattered within a cache.
-//   Traffic   one read and one write up to wht_simd_l2_bytes, one more of each per 10 bits above.
-//   Threads   over rows; where there are fewer rows than threads, over blocks and over columns.
+//   Blocking  blocks of wht_simd_l1_bytes in a few sweeps over L1 (3 stages and the lane stages,
+//             then up to 4 stages a sweep), joined recursively by sweeps of up to 3 stages, so that
+//             each sweep runs in the smallest cache that holds it. 8 rows at power-of-two distances
+//             fill the ways of one L1 set: more stages at once would evict each other.
+//   Threads   over rows; where there are fewer rows than threads, over blocks and then columns.
 //   Numbers   f32 for f16, bf16 and f32, one rounding (nearest even) at the store; f64; integers
 //             modulo 2^w. Stages run in ascending bit order: same bits for every level and team.
 #undef HWY_TARGET_INCLUDE
@@ -44,6 +44,12 @@ inline int log2_floor(int64_t n) {
     return b;
 }
 
+/// Stages that the topmost of several sweeps does to join 2^c blocks.
+inline int join_bits(int c) {
+    const int sweeps = (c + 2) / 3;
+    return (c + sweeps - 1) / sweeps;
+}
+
 } // namespace plait::impl::cpu
 #endif
 
@@ -52,12 +58,8 @@ namespace plait::impl::cpu {
 namespace HWY_NAMESPACE {
 
 template <typename T> constexpr int l1_bits = log2_ct(wht_simd_l1_bytes / int64_t{sizeof(T)});
-template <typename T> constexpr int l2_bits = log2_ct(wht_simd_l2_bytes / int64_t{sizeof(T)});
-template <typename T> constexpr int64_t tile_width = wht_simd_tile_width_bytes / int64_t{sizeof(T)};
-template <typename T>
-constexpr int64_t tile_stride = wht_simd_tile_stride_bytes / int64_t{sizeof(T)};
 
-/// The scale, and whether this is the pass that applies it.
+/// The scale, and whether this is the sweep that applies it.
 template <typename T> struct scaling {
     T factor;
     bool apply;
@@ -67,198 +69,182 @@ template <typename T> struct scaling {
 /// The lowest in_lanes + bits stages of `total` contiguous elements. Where a transform is shorter
 /// than a vector, the last vector may be incomplete.
 template <typename T, int in_lanes, int bits, bool scaled>
-void first_pass(const T *src, T *dst, int64_t total, T factor) {
+void first_sweep(const T *src, T *dst, int64_t total, T factor) {
     constexpr int64_t group = lanes<T> << bits;
     const lane_signs<T> signs;
     const vec<T> scale = hn::Set(tag<T>(), factor);
     int64_t i = 0;
     for (; i + group <= total; i += group) {
         registers<T, bits> r;
-        r.template load<in_lanes>(src + i, lanes<T>, signs);
+        r.read(src + i, lanes<T>);
+        r.template lane_stages<in_lanes>(signs);
+        r.stages();
         r.template store<scaled>(dst + i, lanes<T>, scale);
     }
-    if constexpr (bits == 0) {
-        if (i == total) return;
-        HWY_ALIGN T last[group] = {};
-        for (int64_t j = i; j < total; ++j) last[j - i] = src[j];
-        registers<T, 0> r;
-        r.template load<in_lanes>(last, lanes<T>, signs);
-        r.template store<scaled>(last, lanes<T>, scale);
-        for (int64_t j = i; j < total; ++j) dst[j] = last[j - i];
-    }
-}
-
-/// `bits` stages between rows at distances apart, 2 apart, ... where rows lie a stride apart.
-template <typename T, int bits, bool scaled>
-void rows_pass(const T *src, int64_t src_stride, T *dst, int64_t dst_stride, int64_t rows,
-               int64_t apart, int64_t width, T factor) {
-    const lane_signs<T> signs;
-    const vec<T> scale = hn::Set(tag<T>(), factor);
-    const int64_t src_h = src_stride * apart, dst_h = dst_stride * apart;
-    for (int64_t block = 0; block < rows; block += apart << bits) {
-        for (int64_t row = block; row < block + apart; ++row) {
-            const T *from = src + row * src_stride;
-            T *to = dst + row * dst_stride;
-            for (int64_t j = 0; j < width; j += lanes<T>) {
-                registers<T, bits> r;
-                r.template load<0>(from + j, src_h, signs);
-                r.template store<scaled>(to + j, dst_h, scale);
-            }
+    if constexpr (bits == 0 && in_lanes < lane_bits<T>) {
+        constexpr int64_t n = int64_t{1} << in_lanes;
+        HWY_ALIGN T one[lanes<T>] = {};
+        for (; i < total; i += n) {
+            std::memcpy(one, src + i, n * sizeof(T));
+            registers<T, 0> r;
+            r.read(one, lanes<T>);
+            r.template lane_stages<in_lanes>(signs);
+            r.template store<scaled>(one, lanes<T>, scale);
+            std::memcpy(dst + i, one, n * sizeof(T));
         }
     }
 }
 
+/// In place: `bits` stages between neighbours of `rows` rows that lie `stride` apart.
+template <typename T, int bits, bool scaled>
+void sweep(T *data, int64_t stride, int64_t rows, int64_t width, T factor) {
+    const vec<T> scale = hn::Set(tag<T>(), factor);
+    for (int64_t row = 0; row < rows; row += int64_t{1} << bits) {
+        T *at = data + row * stride;
+        for (int64_t j = 0; j < width; j += lanes<T>) {
+            registers<T, bits> r;
+            r.read(at + j, stride);
+            r.stages();
+            r.template store<scaled>(at + j, stride, scale);
+        }
+    }
+}
+
+// From run-time numbers of stages to the instances above.
+
 template <typename T, int in_lanes, int bits>
-void first_pass(const T *src, T *dst, int64_t total, scaling<T> s) {
+void first_sweep(const T *src, T *dst, int64_t total, scaling<T> s) {
     if constexpr (!std::is_integral_v<T>)
-        if (s.apply) return first_pass<T, in_lanes, bits, true>(src, dst, total, s.factor);
-    first_pass<T, in_lanes, bits, false>(src, dst, total, s.factor);
+        if (s.apply) return first_sweep<T, in_lanes, bits, true>(src, dst, total, s.factor);
+    first_sweep<T, in_lanes, bits, false>(src, dst, total, s.factor);
 }
 
-/// First pass with fewer stages than a vector has lane bits.
 template <typename T, int in_lanes = 0>
-void short_pass(int b, const T *src, T *dst, int64_t total, scaling<T> s) {
-    if (b == in_lanes) return first_pass<T, in_lanes, 0>(src, dst, total, s);
-    if constexpr (in_lanes < lane_bits<T>) short_pass<T, in_lanes + 1>(b, src, dst, total, s);
+void lane_sweep(int b, const T *src, T *dst, int64_t total, scaling<T> s) {
+    if (b == in_lanes) return first_sweep<T, in_lanes, 0>(src, dst, total, s);
+    if constexpr (in_lanes < lane_bits<T>) lane_sweep<T, in_lanes + 1>(b, src, dst, total, s);
 }
 
 template <typename T, int bits = 1>
-void full_pass(int b, const T *src, T *dst, int64_t total, scaling<T> s) {
-    if (b == bits) return first_pass<T, lane_bits<T>, bits>(src, dst, total, s);
-    if constexpr (bits < 4) full_pass<T, bits + 1>(b, src, dst, total, s);
+void block_sweep(int b, const T *src, T *dst, int64_t total, scaling<T> s) {
+    if (b == bits) return first_sweep<T, lane_bits<T>, bits>(src, dst, total, s);
+    if constexpr (bits < 3) block_sweep<T, bits + 1>(b, src, dst, total, s);
 }
 
 template <typename T, int bits = 1>
-void rows_pass(int b, const T *src, int64_t src_stride, T *dst, int64_t dst_stride, int64_t rows,
-               int64_t apart, int64_t width, scaling<T> s) {
+void sweep(int b, T *data, int64_t stride, int64_t rows, int64_t width, scaling<T> s) {
     if (b == bits) {
         if constexpr (!std::is_integral_v<T>)
-            if (s.apply)
-                return rows_pass<T, bits, true>(src, src_stride, dst, dst_stride, rows, apart,
-                                                width, s.factor);
-        return rows_pass<T, bits, false>(src, src_stride, dst, dst_stride, rows, apart, width,
-                                         s.factor);
+            if (s.apply) return sweep<T, bits, true>(data, stride, rows, width, s.factor);
+        return sweep<T, bits, false>(data, stride, rows, width, s.factor);
     }
-    if constexpr (bits < 4)
-        rows_pass<T, bits + 1>(b, src, src_stride, dst, dst_stride, rows, apart, width, s);
+    if constexpr (bits < 4) sweep<T, bits + 1>(b, data, stride, rows, width, s);
 }
 
 /// `total` contiguous elements that hold transforms of 2^b each; all of it fits L1.
 template <typename T> void l1_block(const T *src, T *dst, int b, int64_t total, scaling<T> s) {
     int left = b - lane_bits<T>;
-    if (left <= 0) return short_pass<T>(b, src, dst, total, s);
-    int passes = (left + register_bits - 1) / register_bits;
-    int now = left / passes;
+    if (left <= 0) return lane_sweep<T>(b, src, dst, total, s);
+    int now = left == 4 ? 2 : std::min(left, 3); // 2 + 2 is faster than 3 + 1
     left -= now;
-    full_pass<T>(now, src, dst, total, s.unless(left > 0));
-    int64_t h = lanes<T> << now;
-    while (left > 0) {
-        now = left / --passes;
+    block_sweep<T>(now, src, dst, total, s.unless(left > 0));
+    for (int64_t h = lanes<T> << now; left > 0; h <<= now) {
+        now = left / ((left + 3) / 4);
         left -= now;
-        rows_pass<T>(now, dst, h, dst, h, total / h, 1, h, s.unless(left > 0));
-        h <<= now;
+        sweep<T>(now, dst, h, total / h, h, s.unless(left > 0));
     }
 }
 
-/// 2^c rows of `width` elements, a stride apart: c stages between them.
-template <typename T>
-void column_tile(const T *src, int64_t src_stride, T *dst, int64_t dst_stride, int c, int64_t width,
-                 T *tile, scaling<T> s) {
-    const int64_t rows = int64_t{1} << c;
-    if (c <= register_bits)
-        return rows_pass<T>(c, src, src_stride, dst, dst_stride, rows, 1, width, s);
-    constexpr int64_t stride = tile_stride<T>;
-    int passes = (c + register_bits - 1) / register_bits;
-    const int first = c / passes;
-    const int second = passes > 2 ? (c - first) / (passes - 1) : 0;
-    // The first two passes stay within groups of rows that fit L1 together.
-    const int64_t group = int64_t{1} << (first + second);
-    const scaling<T> none = s.unless(true);
-    for (int64_t row = 0; row < rows; row += group) {
-        T *part = tile + row * stride;
-        rows_pass<T>(first, src + row * src_stride, src_stride, part, stride, group, 1, width,
-                     none);
-        if (second > 0)
-            rows_pass<T>(second, part, stride, part, stride, group, int64_t{1} << first, width,
-                         none);
-    }
-    int done = first + second;
-    passes -= second > 0 ? 2 : 1;
-    for (; passes > 1; --passes) {
-        const int now = (c - done) / passes;
-        rows_pass<T>(now, tile, stride, tile, stride, rows, int64_t{1} << done, width, none);
-        done += now;
-    }
-    rows_pass<T>(c - done, tile, stride, dst, dst_stride, rows, int64_t{1} << done, width, s);
-}
+/// Rows whose type is that of the arithmetic: the first sweep reads X, all else happens in Y.
+template <typename T> struct plain_row {
+    using type = T;
+    const T *x;
+    T *data;
 
-/// Where results go instead of into `data`: rows of another type.
-struct converted_row {
-    scalar type;
-    void *row; ///< null: results stay
+    static constexpr int64_t piece = int64_t{1} << 40; ///< columns that one sweep may take
+
+    void block(int64_t at, int b, scaling<T> s) const {
+        l1_block<T>(x + at, data + at, b, int64_t{1} << b, s);
+    }
+    void store(int64_t, int64_t) const {}
 };
 
-/// A team's part of c stages between 2^c rows `stride` apart, in `count` matrices of that kind.
-template <typename T>
-void columns(T *data, int64_t stride, int c, int64_t count, T *tile, simd_team team, scaling<T> s,
-             converted_row out = {scalar::none, nullptr}) {
-    // Without a tile wider pieces are better: long runs for the prefetchers.
-    const bool direct = c <= register_bits && out.row == nullptr;
-    const int64_t width = direct ? std::min<int64_t>(stride, 4 * tile_width<T>) : tile_width<T>;
-    const int64_t pieces = stride / width;
-    const int64_t end = team.end(count * pieces);
-    for (int64_t i = team.begin(count * pieces); i < end; ++i) {
-        const int64_t at = (i / pieces * stride << c) + i % pieces * width;
-        if (out.row == nullptr) {
-            column_tile<T>(data + at, stride, data + at, stride, c, width, tile, s);
-            continue;
-        }
-        if constexpr (std::is_same_v<T, float>) {
-            column_tile<T>(data + at, stride, tile, tile_stride<T>, c, width, tile, s);
-            char *row = static_cast<char *>(out.row) + at * scalar_bytes(out.type);
-            for (int64_t r = 0; r < int64_t{1} << c; ++r)
-                convert::store_row(out.type, tile + r * tile_stride<T>,
-                                   row + r * stride * scalar_bytes(out.type), width);
-        }
+/// Rows that are converted on their way into and out of a buffer of f32.
+struct converted_row {
+    using type = float;
+    const char *x;
+    char *y;
+    float *data;
+    scalar x_type, y_type;
+
+    static constexpr int64_t piece = 256; ///< 8 rows of it are stored while they are in L1
+
+    void block(int64_t at, int b, scaling<float> s) const {
+        convert::load_row(x_type, x + at * scalar_bytes(x_type), data + at, int64_t{1} << b);
+        l1_block<float>(data + at, data + at, b, int64_t{1} << b, s);
+    }
+    void store(int64_t at, int64_t count) const {
+        convert::store_row(y_type, data + at, y + at * scalar_bytes(y_type), count);
+    }
+};
+
+/// `bits` stages between 2^bits rows `stride` apart, for `width` columns from `at` on.
+template <typename Row>
+void join(const Row &row, int64_t at, int64_t stride, int bits, int64_t width,
+          scaling<typename Row::type> s, bool last) {
+    using T = typename Row::type;
+    const int64_t rows = int64_t{1} << bits;
+    for (int64_t j = 0; j < width; j += Row::piece) {
+        const int64_t now = std::min(width - j, Row::piece);
+        sweep<T>(bits, row.data + at + j, stride, rows, now, s);
+        if (last)
+            for (int64_t r = 0; r < rows; ++r) row.store(at + j + r * stride, now);
     }
 }
 
-template <typename T> void l2_block(const T *src, T *dst, int b, T *tile, scaling<T> s) {
-    if (b <= l1_bits<T>) return l1_block<T>(src, dst, b, int64_t{1} << b, s);
-    constexpr int64_t part = int64_t{1} << l1_bits<T>;
-    for (int64_t i = 0; i < int64_t{1} << b; i += part)
-        l1_block<T>(src + i, dst + i, l1_bits<T>, part, s.unless(true));
-    columns<T>(dst, part, b - l1_bits<T>, 1, tile, {0, 1, nullptr}, s);
-}
-
-/// Bits of the blocks that single threads transform before the team works on columns.
-template <typename T> int block_bits(int b, simd_team team) {
-    if (team.size == 1) return std::min(b, l2_bits<T>);
-    return std::max(l1_bits<T>, std::min(l2_bits<T>, b - 1 - log2_floor(team.size)));
-}
-
-/// The stages above the blocks, in as few levels as tiles allow.
-template <typename T>
-void all_columns(T *data, int b, int base, T *tile, simd_team team, scaling<T> s,
-                 converted_row out) {
-    int levels = (b - base + wht_simd_tile_row_bits - 1) / wht_simd_tile_row_bits;
-    for (; levels > 0; --levels) {
-        const int c = (b - base) / levels;
-        team.wait();
-        columns<T>(data, int64_t{1} << base, c, int64_t{1} << (b - base - c), tile, team,
-                   s.unless(levels > 1), levels > 1 ? converted_row{scalar::none, nullptr} : out);
-        base += c;
+/// The lowest b stages of the 2^b elements from `at` on, by one thread. `last`: they are all.
+template <typename Row>
+void part(const Row &row, int64_t at, int b, scaling<typename Row::type> s, bool last) {
+    constexpr int leaf = l1_bits<typename Row::type>;
+    if (b <= leaf) {
+        row.block(at, b, s);
+        if (last) row.store(at, int64_t{1} << b);
+        return;
     }
+    const int bits = join_bits(b - leaf);
+    const int64_t stride = int64_t{1} << (b - bits);
+    for (int64_t r = 0; r < int64_t{1} << bits; ++r)
+        part(row, at + r * stride, b - bits, s.unless(true), false);
+    join(row, at, stride, bits, stride, s, last);
 }
 
-/// A team's part of one row of one type.
-template <typename T> void row(const T *src, T *dst, int b, T *tile, simd_team team, scaling<T> s) {
-    const int base = block_bits<T>(b, team);
+/// A whole row by a team: blocks of single threads, then columns with barriers between sweeps.
+template <typename Row>
+void team_row(const Row &row, int b, simd_team team, scaling<typename Row::type> s) {
+    constexpr int leaf = l1_bits<typename Row::type>;
+    constexpr int64_t unit = 64; // columns: whole cache lines, and vectors of every level
+    // At least four blocks per thread even out what a division without rest would not.
+    int base = team.size == 1 ? b : std::max(std::min(b, leaf), b - 3 - log2_floor(team.size));
     const int64_t blocks = int64_t{1} << (b - base);
-    const int64_t end = team.end(blocks);
-    for (int64_t i = team.begin(blocks); i < end; ++i)
-        l2_block<T>(src + (i << base), dst + (i << base), base, tile, s.unless(base < b));
-    all_columns<T>(dst, b, base, tile, team, s, {scalar::none, nullptr});
+    for (int64_t i = team.begin(blocks); i < team.end(blocks); ++i)
+        part(row, i << base, base, s.unless(base < b), base == b);
+    while (base < b) {
+        team.wait();
+        // Ascending levels: the lower ones take the rest of a division by 3.
+        const int sweeps = (b - base + 2) / 3;
+        const int bits = (b - base) / sweeps;
+        const int64_t stride = int64_t{1} << base;
+        const int64_t units = int64_t{1} << (b - bits);
+        const int64_t end = team.end(units / unit) * unit;
+        for (int64_t i = team.begin(units / unit) * unit; i < end;) {
+            const int64_t column = i % stride;
+            const int64_t width = std::min(end - i, stride - column);
+            join(row, (i / stride << (base + bits)) + column, stride, bits, width,
+                 s.unless(base + bits < b), base + bits == b);
+            i += width;
+        }
+        base += bits;
+    }
 }
 
 /// Rows shorter than a vector with gaps between them: packed into a small buffer and back.
@@ -279,43 +265,36 @@ void gapped_short_rows(const T *src, int64_t src_stride, T *dst, int64_t dst_str
     }
 }
 
-template <typename T> T *thread_tile(const wht_simd_args &a, simd_team team) {
-    const int64_t bytes = wht_simd_scratch_layout(a.x_type, a.y_type, a.n).tile_bytes;
-    return reinterpret_cast<T *>(static_cast<char *>(a.scratch) + bytes * team.tid);
+/// Rows for all threads together: those left over when each has as many rows of its own, unless a
+/// row is so short that barriers cost more than they gain.
+inline int64_t shared_rows(int64_t rows, int b, int leaf, simd_team team) {
+    return b >= leaf + 3 ? rows % team.size : 0;
 }
-
-/// Rows too short to share: below this a barrier costs more than a second thread gains.
-template <typename T> bool worth_sharing(int b) { return b >= l1_bits<T> + 3; }
 
 template <typename T> void plain_rows(const wht_simd_args &a, simd_team team) {
     const T *x = static_cast<const T *>(a.x);
     T *y = static_cast<T *>(a.y);
     const int b = log2_floor(a.n);
     const scaling<T> s{static_cast<T>(a.scale), a.scale != 1};
-    T *tile = thread_tile<T>(a, team);
-    const simd_team alone{0, 1, nullptr};
-    // Rows of threads of their own, then what is left over for all threads together.
-    const int64_t shared = worth_sharing<T>(b) ? a.rows % team.size : 0;
-    const int64_t begin = team.begin(a.rows - shared), end = team.end(a.rows - shared);
+    const int64_t own = a.rows - shared_rows(a.rows, b, l1_bits<T>, team);
+    const int64_t begin = team.begin(own), end = team.end(own);
     const bool packed = a.rows == 1 || (a.x_row_stride == a.n && a.y_row_stride == a.n);
     if (packed && b <= l1_bits<T>) {
         const int64_t chunk = int64_t{1} << l1_bits<T>;
         for (int64_t i = begin << b; i < end << b; i += chunk)
             l1_block<T>(x + i, y + i, b, std::min(chunk, (end << b) - i), s);
-    } else if (b < lane_bits<T>) {
-        gapped_short_rows<T>(x + begin * a.x_row_stride, a.x_row_stride, y + begin * a.y_row_stride,
-                             a.y_row_stride, b, end - begin, s);
-    } else {
-        for (int64_t r = begin; r < end; ++r)
-            row<T>(x + r * a.x_row_stride, y + r * a.y_row_stride, b, tile, alone, s);
+        return;
     }
-    for (int64_t r = a.rows - shared; r < a.rows; ++r) {
-        row<T>(x + r * a.x_row_stride, y + r * a.y_row_stride, b, tile, team, s);
-        team.wait();
-    }
+    if (b < lane_bits<T>)
+        return gapped_short_rows<T>(x + begin * a.x_row_stride, a.x_row_stride,
+                                    y + begin * a.y_row_stride, a.y_row_stride, b, end - begin, s);
+    for (int64_t r = begin; r < end; ++r)
+        part(plain_row<T>{x + r * a.x_row_stride, y + r * a.y_row_stride}, 0, b, s, true);
+    for (int64_t r = own; r < a.rows; ++r)
+        team_row(plain_row<T>{x + r * a.x_row_stride, y + r * a.y_row_stride}, b, team, s);
 }
 
-/// f16, bf16 and f32 in any mixture: f32 in a buffer.
+/// f16, bf16 and f32 in any mixture.
 void converted_rows(const wht_simd_args &a, simd_team team) {
     const wht_simd_scratch layout = wht_simd_scratch_layout(a.x_type, a.y_type, a.n);
     const int64_t x_size = scalar_bytes(a.x_type), y_size = scalar_bytes(a.y_type);
@@ -323,51 +302,35 @@ void converted_rows(const wht_simd_args &a, simd_team team) {
     char *y = static_cast<char *>(a.y);
     const int b = log2_floor(a.n);
     const scaling<float> s{static_cast<float>(a.scale), a.scale != 1};
-    float *tile = thread_tile<float>(a, team);
-    char *buffers = static_cast<char *>(a.scratch) + layout.tile_bytes * team.size;
-    if (layout.buffer_shared) {
-        float *buffer = reinterpret_cast<float *>(buffers);
-        const int base = block_bits<float>(b, team);
-        const int64_t blocks = int64_t{1} << (b - base);
+    float *buffer = reinterpret_cast<float *>(static_cast<char *>(a.scratch) +
+                                              (layout.shared ? 0 : layout.buffer_bytes * team.tid));
+    const auto row = [&](int64_t r) {
+        return converted_row{x + r * a.x_row_stride * x_size, y + r * a.y_row_stride * y_size,
+                             buffer, a.x_type, a.y_type};
+    };
+    if (layout.shared) {
         for (int64_t r = 0; r < a.rows; ++r) {
-            const int64_t end = team.end(blocks);
-            for (int64_t i = team.begin(blocks); i < end; ++i) {
-                float *part = buffer + (i << base);
-                convert::load_row(a.x_type, x + (r * a.x_row_stride + (i << base)) * x_size, part,
-                                  int64_t{1} << base);
-                l2_block<float>(part, part, base, tile, s.unless(base < b));
-            }
-            all_columns<float>(buffer, b, base, tile, team, s,
-                               {a.y_type, y + r * a.y_row_stride * y_size});
-            team.wait();
+            team_row(row(r), b, team, s);
+            team.wait(); // the buffer is free for the next row
         }
         return;
     }
-    float *buffer = reinterpret_cast<float *>(buffers + layout.buffer_bytes * team.tid);
     const int64_t begin = team.begin(a.rows), end = team.end(a.rows);
-    const int64_t room = std::max<int64_t>(1, (layout.buffer_bytes / int64_t{sizeof(float)}) >> b);
-    const bool packed = a.rows == 1 || (a.x_row_stride == a.n && a.y_row_stride == a.n);
-    for (int64_t r = begin; r < end;) {
-        const int64_t now = std::min(end - r, room);
-        const char *from = x + r * a.x_row_stride * x_size;
-        char *to = y + r * a.y_row_stride * y_size;
-        if (packed)
-            convert::load_row(a.x_type, from, buffer, now << b);
-        else
-            for (int64_t i = 0; i < now; ++i)
-                convert::load_row(a.x_type, from + i * a.x_row_stride * x_size, buffer + (i << b),
-                                  a.n);
-        if (b <= l1_bits<float>)
-            l1_block<float>(buffer, buffer, b, now << b, s);
-        else
-            l2_block<float>(buffer, buffer, b, tile, s);
-        if (packed)
-            convert::store_row(a.y_type, buffer, to, now << b);
-        else
-            for (int64_t i = 0; i < now; ++i)
-                convert::store_row(a.y_type, buffer + (i << b), to + i * a.y_row_stride * y_size,
-                                   a.n);
-        r += now;
+    if (a.rows > 1 && (a.x_row_stride != a.n || a.y_row_stride != a.n || b > l1_bits<float>)) {
+        for (int64_t r = begin; r < end; ++r) part(row(r), 0, b, s, true);
+        return;
+    }
+    const int64_t room = std::max<int64_t>(1, int64_t{1} << l1_bits<float> >> b);
+    for (int64_t r = begin; r < end; r += room) {
+        const int64_t count = std::min(end - r, room) << b;
+        const converted_row first = row(r);
+        if (b > l1_bits<float>) {
+            part(first, 0, b, s, true);
+            continue;
+        }
+        convert::load_row(a.x_type, first.x, buffer, count);
+        l1_block<float>(buffer, buffer, b, count, s);
+        first.store(0, count);
     }
 }
 
@@ -404,10 +367,10 @@ void team_barrier() {
 
 void wht_simd(const void *arguments, int threads) {
     const wht_simd_args &a = *static_cast<const wht_simd_args *>(arguments);
-    if (threads <= 1) return HWY_DYNAMIC_DISPATCH(wht_simd_part)(a, simd_team{0, 1, nullptr});
+    const auto run = HWY_DYNAMIC_DISPATCH(wht_simd_part);
+    if (threads <= 1) return run(a, simd_team{0, 1, nullptr});
 #    pragma omp parallel num_threads(threads)
-    HWY_DYNAMIC_DISPATCH(wht_simd_part)
-    (a, simd_team{omp_get_thread_num(), omp_get_num_threads(), team_barrier});
+    run(a, simd_team{omp_get_thread_num(), omp_get_num_threads(), team_barrier});
 }
 
 } // namespace plait::impl::cpu

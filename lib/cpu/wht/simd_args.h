@@ -33,39 +33,26 @@ constexpr bool wht_simd_converts(scalar x, scalar y) {
     return wht_simd_accumulator(x, y) != x || x != y;
 }
 
-/// Bytes of a block that is transformed within L1, and of one within L2.
+/// Bytes of a block that is transformed within L1, and of the longest converted row for which every
+/// thread has a buffer of its own (it should stay in L2).
 constexpr int64_t wht_simd_l1_bytes = int64_t{1} << 14;
-constexpr int64_t wht_simd_l2_bytes = int64_t{1} << 18;
+constexpr int64_t wht_simd_own_row_bytes = int64_t{1} << 18;
 
-/// A tile holds up to 2^10 rows of a few cache lines each. One more line per row keeps rows at
-/// power-of-two distances out of one cache set.
-constexpr int wht_simd_tile_row_bits = 10;
-constexpr int64_t wht_simd_tile_width_bytes = 256;
-constexpr int64_t wht_simd_tile_stride_bytes = wht_simd_tile_width_bytes + 64;
-
-/// Where the parts of the scratch lie; all zero where a problem needs none.
+/// Converted rows pass through a buffer of accumulators; other rows need no scratch.
 struct wht_simd_scratch {
-    int64_t tile_bytes;   ///< per thread, first
-    int64_t buffer_bytes; ///< accumulators of converted rows, behind the tiles of all threads
-    bool buffer_shared;   ///< one buffer for a row that all threads work on, else one per thread
+    int64_t buffer_bytes; ///< of one buffer
+    bool shared;          ///< one buffer, for a row that all threads work on, else one per thread
 };
 
 constexpr wht_simd_scratch wht_simd_scratch_layout(scalar x, scalar y, int64_t n) {
+    if (!wht_simd_converts(x, y)) return {0, false};
     const int64_t row = n * scalar_bytes(wht_simd_accumulator(x, y));
-    wht_simd_scratch s{};
-    if (row > wht_simd_l1_bytes)
-        s.tile_bytes = wht_simd_tile_stride_bytes << wht_simd_tile_row_bits;
-    if (wht_simd_converts(x, y)) {
-        s.buffer_bytes = row > wht_simd_l1_bytes ? row : wht_simd_l1_bytes;
-        s.buffer_shared = row > wht_simd_l2_bytes;
-    }
-    return s;
+    return {row > wht_simd_l1_bytes ? row : wht_simd_l1_bytes, row > wht_simd_own_row_bytes};
 }
 
 constexpr int64_t wht_simd_scratch_bytes(scalar x, scalar y, int64_t n, int threads) {
     const wht_simd_scratch s = wht_simd_scratch_layout(x, y, n);
-    const int64_t team = threads > 1 ? threads : 1;
-    return s.tile_bytes * team + s.buffer_bytes * (s.buffer_shared ? 1 : team);
+    return s.buffer_bytes * (s.shared || threads < 1 ? 1 : threads);
 }
 
 } // namespace plait::impl::cpu

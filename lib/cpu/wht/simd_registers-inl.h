@@ -28,12 +28,6 @@ constexpr int log2_ct(int64_t n) { return n <= 1 ? 0 : 1 + log2_ct(n / 2); }
 /// Stages that happen between the lanes of one vector.
 template <typename T> constexpr int lane_bits = log2_ct(lanes<T>);
 
-#    if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_ARCH_ARM_A64
-constexpr int register_bits = 4; ///< 32 vector registers: 16 vectors of data
-#    else
-constexpr int register_bits = 3;
-#    endif
-
 #    if HWY_TARGET != HWY_SCALAR
 /// Lanes i and i xor 2^bit exchanged.
 template <int bit, typename T> HWY_INLINE vec<T> partner(vec<T> v) {
@@ -79,36 +73,57 @@ template <typename T> struct lane_signs {
     }
 };
 
-/// The stages of lane bits 0..count-1 of one vector.
-template <int count, int bit = 0, typename T>
-HWY_INLINE vec<T> lane_stages(const lane_signs<T> &s, vec<T> v) {
+/// The stage of one lane bit within a vector.
+template <int bit, typename T> HWY_INLINE vec<T> butterfly_lanes(const lane_signs<T> &s, vec<T> v) {
 #    if HWY_TARGET != HWY_SCALAR
-    if constexpr (bit < count) {
-        const vec<T> other = partner<bit, T>(v);
-        if constexpr (lane_signs<T>::fused)
-            v = hn::MulAdd(v, s.of[bit], other);
-        else if constexpr (std::is_integral_v<T>)
-            v = hn::Add(hn::Sub(hn::Xor(v, s.of[bit]), s.of[bit]), other);
-        else
-            v = hn::Add(hn::Xor(v, s.of[bit]), other);
-        return lane_stages<count, bit + 1, T>(s, v);
-    }
-#    endif
+    const vec<T> other = partner<bit, T>(v);
+    if constexpr (lane_signs<T>::fused)
+        return hn::MulAdd(v, s.of[bit], other);
+    else if constexpr (std::is_integral_v<T>)
+        return hn::Add(hn::Sub(hn::Xor(v, s.of[bit]), s.of[bit]), other);
+    else
+        return hn::Add(hn::Xor(v, s.of[bit]), other);
+#    else
     (void)s;
     return v;
+#    endif
 }
 
 /// 2^bits vectors as a tree of named values, so that no loop must be unrolled and no array be
-/// taken apart for them to stay in registers.
+/// taken apart for them to stay in registers. Stages go over all vectors one after the other: what
+/// stands next to each other is independent, which a small scheduling window needs.
 template <typename T, int bits> struct registers {
     registers<T, bits - 1> lo, hi;
 
-    /// Loads from p, p + h, p + 2 h, ... and does the `bits` stages between them, after the first
-    /// `in_lanes` lane stages of every vector.
-    template <int in_lanes> HWY_INLINE void load(const T *p, int64_t h, const lane_signs<T> &s) {
-        lo.template load<in_lanes>(p, h, s);
-        hi.template load<in_lanes>(p + (h << (bits - 1)), h, s);
-        lo.combine(hi);
+    HWY_INLINE void read(const T *p, int64_t h) {
+        lo.read(p, h);
+        hi.read(p + (h << (bits - 1)), h);
+    }
+    template <int bit> HWY_INLINE void lane_stage(const lane_signs<T> &s) {
+        lo.template lane_stage<bit>(s);
+        hi.template lane_stage<bit>(s);
+    }
+    /// Lane bits 0..count-1.
+    template <int count, int bit = 0> HWY_INLINE void lane_stages(const lane_signs<T> &s) {
+        if constexpr (bit < count) {
+            lane_stage<bit>(s);
+            lane_stages<count, bit + 1>(s);
+        }
+    }
+    template <int level> HWY_INLINE void stage() {
+        if constexpr (level == bits - 1) {
+            lo.combine(hi);
+        } else {
+            lo.template stage<level>();
+            hi.template stage<level>();
+        }
+    }
+    /// All stages between the vectors.
+    template <int level = 0> HWY_INLINE void stages() {
+        if constexpr (level < bits) {
+            stage<level>();
+            stages<level + 1>();
+        }
     }
     HWY_INLINE void combine(registers &other) {
         lo.combine(other.lo);
@@ -123,9 +138,17 @@ template <typename T, int bits> struct registers {
 template <typename T> struct registers<T, 0> {
     vec<T> v;
 
-    template <int in_lanes> HWY_INLINE void load(const T *p, int64_t, const lane_signs<T> &s) {
-        v = lane_stages<in_lanes, 0, T>(s, hn::LoadU(tag<T>(), p));
+    HWY_INLINE void read(const T *p, int64_t) { v = hn::LoadU(tag<T>(), p); }
+    template <int bit> HWY_INLINE void lane_stage(const lane_signs<T> &s) {
+        v = butterfly_lanes<bit, T>(s, v);
     }
+    template <int count, int bit = 0> HWY_INLINE void lane_stages(const lane_signs<T> &s) {
+        if constexpr (bit < count) {
+            lane_stage<bit>(s);
+            lane_stages<count, bit + 1>(s);
+        }
+    }
+    template <int level = 0> HWY_INLINE void stages() {}
     HWY_INLINE void combine(registers &other) {
         const vec<T> sum = hn::Add(v, other.v);
         other.v = hn::Sub(v, other.v);
