@@ -32,11 +32,11 @@ double vector_bytes(const std::string &isa) {
 }
 
 /// Reads and writes of memory of one row: wht.simd blocks for a core's cache, then takes up to
-/// wht_simd_tile_row_bits more bits in each pass.
+/// wht_simd_join_bits more bits in each pass.
 double simd_passes(double row_bytes) {
     double passes = 1;
     for (double reach = static_cast<double>(cpu::wht_simd_l2_bytes); reach < row_bytes;
-         reach *= static_cast<double>(int64_t{1} << cpu::wht_simd_tile_row_bits))
+         reach *= static_cast<double>(int64_t{1} << cpu::wht_simd_join_bits))
         ++passes;
     return passes;
 }

@@ -46,7 +46,7 @@ inline int log2_floor(int64_t n) {
 
 /// Stages that the topmost of several sweeps does to join 2^c blocks.
 inline int join_bits(int c) {
-    const int sweeps = (c + 2) / 3;
+    const int sweeps = (c + wht_simd_join_bits - 1) / wht_simd_join_bits;
     return (c + sweeps - 1) / sweeps;
 }
 
@@ -230,8 +230,8 @@ void team_row(const Row &row, int b, simd_team team, scaling<typename Row::type>
         part(row, i << base, base, s.unless(base < b), base == b);
     while (base < b) {
         team.wait();
-        // Ascending levels: the lower ones take the rest of a division by 3.
-        const int sweeps = (b - base + 2) / 3;
+        // Ascending levels: the first takes the rest of the division.
+        const int sweeps = (b - base + wht_simd_join_bits - 1) / wht_simd_join_bits;
         const int bits = (b - base) / sweeps;
         const int64_t stride = int64_t{1} << base;
         const int64_t units = int64_t{1} << (b - bits);

@@ -33,10 +33,13 @@ constexpr bool wht_simd_converts(scalar x, scalar y) {
     return wht_simd_accumulator(x, y) != x || x != y;
 }
 
-/// Bytes of a block that is transformed within L1, and of the longest converted row for which every
-/// thread has a buffer of its own (it should stay in L2).
+/// Bytes of a block that is transformed within L1, and of what should stay within L2: the longest
+/// converted row for which every thread has a buffer of its own.
 constexpr int64_t wht_simd_l1_bytes = int64_t{1} << 14;
-constexpr int64_t wht_simd_own_row_bytes = int64_t{1} << 18;
+constexpr int64_t wht_simd_l2_bytes = int64_t{1} << 18;
+
+/// Stages of one sweep that joins blocks.
+constexpr int wht_simd_join_bits = 3;
 
 /// Converted rows pass through a buffer of accumulators; other rows need no scratch.
 struct wht_simd_scratch {
@@ -47,7 +50,7 @@ struct wht_simd_scratch {
 constexpr wht_simd_scratch wht_simd_scratch_layout(scalar x, scalar y, int64_t n) {
     if (!wht_simd_converts(x, y)) return {0, false};
     const int64_t row = n * scalar_bytes(wht_simd_accumulator(x, y));
-    return {row > wht_simd_l1_bytes ? row : wht_simd_l1_bytes, row > wht_simd_own_row_bytes};
+    return {row > wht_simd_l1_bytes ? row : wht_simd_l1_bytes, row > wht_simd_l2_bytes};
 }
 
 constexpr int64_t wht_simd_scratch_bytes(scalar x, scalar y, int64_t n, int threads) {
