@@ -3,7 +3,7 @@
 #pragma once
 
 #if defined(__CUDACC__)
-#define PLAIT_HD __host__ __device__
+#    define PLAIT_HD __host__ __device__
 #else
-#define PLAIT_HD
+#    define PLAIT_HD
 #endif
