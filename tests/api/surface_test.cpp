@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -112,6 +113,17 @@ TEST_CASE("plait.hpp reaches every function") {
         if (name == "plait_status_name" || name == "plait_role_name") continue;
         INFO(name);
         CHECK(std::regex_search(text, std::regex("\\b" + name + "\\b")));
+    }
+}
+
+TEST_CASE("every function is called by a test of this folder") {
+    std::string calls;
+    for (const auto &entry : std::filesystem::directory_iterator(PLAIT_SOURCE_DIR "/tests/api"))
+        if (entry.path().extension() == ".cpp")
+            calls += read("tests/api/" + entry.path().filename().string());
+    for (const auto &[name, arguments] : of_header().functions) {
+        INFO(name);
+        CHECK(contains(calls, name + "("));
     }
 }
 
