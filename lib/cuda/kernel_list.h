@@ -18,6 +18,8 @@ kernel_list list_wht_block_widen(); ///< f16 and bf16 to f32
 kernel_list list_wht_columns_tiled_f32();
 kernel_list list_wht_columns_tiled_f64();
 kernel_list list_wht_columns_tiled_half();
+kernel_list list_wht_columns_tiled_pairs();  ///< 16-bit, aligned
+kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
 
 } // namespace plait::impl::cuda

@@ -85,32 +85,37 @@ template <scalar S> __device__ __forceinline__ uint32_t round_pair(float a, floa
     return word;
 }
 
-/// 2^LogVec elements from p, which is aligned to the access. Streaming: no element is read twice.
+/// The registers of 2^LogVec elements.
+template <scalar S, int LogVec>
+using raw_elements =
+    typename raw_access<static_cast<int>(sizeof(typename stored<S>::bits)) << LogVec>::type;
+
+/// 2^LogVec elements at an index that is aligned to the access. Streaming: nothing is read twice.
+template <scalar S, int LogVec>
+__device__ __forceinline__ raw_elements<S, LogVec> load_raw(const void *base, int64_t index) {
+    const auto *p = static_cast<const typename stored<S>::bits *>(base) + index;
+    return __ldcs(reinterpret_cast<const raw_elements<S, LogVec> *>(p));
+}
+
 template <scalar S, int LogVec, class T>
-__device__ __forceinline__ void load_elements(const void *base, int64_t index, T *out) {
-    using bits = typename stored<S>::bits;
-    const auto *p = static_cast<const bits *>(base) + index;
-    using raw = typename raw_access<(sizeof(bits) << LogVec) == 8 && sizeof(bits) == 8
-                                        ? 8
-                                        : static_cast<int>(sizeof(bits)) << LogVec>::type;
-    const raw r = __ldcs(reinterpret_cast<const raw *>(p));
-    if constexpr (sizeof(raw) == 2) {
+__device__ __forceinline__ void widen_raw(raw_elements<S, LogVec> r, T *out) {
+    if constexpr (sizeof(r) == 2) {
         out[0] = widen<S>(r);
     } else {
-        uint32_t w[sizeof(raw) / 4];
-        if constexpr (sizeof(raw) == 4) {
+        uint32_t w[sizeof(r) / 4];
+        if constexpr (sizeof(r) == 4) {
             w[0] = r;
-        } else if constexpr (sizeof(raw) == 8) {
+        } else if constexpr (sizeof(r) == 8) {
             w[0] = r.x, w[1] = r.y;
         } else {
             w[0] = r.x, w[1] = r.y, w[2] = r.z, w[3] = r.w;
         }
 #pragma unroll
         for (int i = 0; i < (1 << LogVec); ++i) {
-            if constexpr (sizeof(bits) == 8) {
+            if constexpr (S == scalar::f64) {
                 out[i] =
                     __hiloint2double(static_cast<int>(w[2 * i + 1]), static_cast<int>(w[2 * i]));
-            } else if constexpr (sizeof(bits) == 4) {
+            } else if constexpr (S == scalar::f32) {
                 out[i] = __uint_as_float(w[i]);
             } else if (i % 2 == 0) {
                 widen_pair<S>(w[i / 2], out[i], out[i + 1]);
@@ -119,12 +124,17 @@ __device__ __forceinline__ void load_elements(const void *base, int64_t index, T
     }
 }
 
+template <scalar S, int LogVec, class T>
+__device__ __forceinline__ void load_elements(const void *base, int64_t index, T *out) {
+    widen_raw<S, LogVec>(load_raw<S, LogVec>(base, index), out);
+}
+
 /// scale * in, rounded once to S, to 2^LogVec elements.
 template <scalar S, int LogVec, class T>
 __device__ __forceinline__ void store_elements(void *base, int64_t index, const T *in, T scale) {
     using bits = typename stored<S>::bits;
     auto *p = static_cast<bits *>(base) + index;
-    using raw = typename raw_access<static_cast<int>(sizeof(bits)) << LogVec>::type;
+    using raw = raw_elements<S, LogVec>;
     raw r;
     if constexpr (sizeof(raw) == 2) {
         r = round_half<S>(in[0] * scale);

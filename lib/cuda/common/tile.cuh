@@ -21,6 +21,17 @@ __device__ __forceinline__ void butterfly_items(T (&a)[Items]) {
     }
 }
 
+/// The same for a bit that tells two arrays apart.
+template <class T, int Items>
+__device__ __forceinline__ void butterfly_arrays(T (&a)[Items], T (&b)[Items]) {
+#pragma unroll
+    for (int j = 0; j < Items; ++j) {
+        const T u = a[j], v = b[j];
+        a[j] = u + v;
+        b[j] = u - v;
+    }
+}
+
 /// The same for a bit of the lane number. The product with +-1 is exact.
 template <int LaneBit, int Items, class T>
 __device__ __forceinline__ void butterfly_lanes(T (&a)[Items]) {
@@ -115,9 +126,20 @@ __device__ __forceinline__ void exchange_by_words(double (&a)[Items], int *words
     for (int j = 0; j < Items; ++j) a[j] = __hiloint2double(half[j], __double2loint(a[j]));
 }
 
-/// Asks L2 for the sector at p; never faults, writes nothing.
+/// What one prefetch brings to L2.
+constexpr int prefetch_bytes = 128;
+
+/// Asks L2 for the line of p.
 __device__ __forceinline__ void prefetch_l2(const void *p) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
+/// How far ahead to prefetch: blocks start in order, so the tile that many ahead starts when the
+/// ones that run now are done.
+__device__ __forceinline__ int64_t tiles_ahead(int blocks_per_sm) {
+    int sms;
+    asm("mov.u32 %0, %%nsmid;" : "=r"(sms));
+    return static_cast<int64_t>(sms) * blocks_per_sm;
 }
 
 } // namespace plait::impl::cuda

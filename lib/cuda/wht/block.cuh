@@ -18,28 +18,6 @@ template <scalar X, scalar Y, int LogN, bool Vector> struct wht_block_case {
     }
 };
 
-/// Rows of the tile that exist. A kernel for rows shorter than an access counts groups of packed
-/// rows that fill an access; `tail` are the elements of the last, partial group.
-struct wht_block_rows {
-    int64_t first;
-    int full;
-    int tail;
-};
-
-template <class Case>
-__device__ __forceinline__ wht_block_rows wht_block_tile_rows(int64_t tile, int64_t rows) {
-    constexpr wht_block_config c = Case::config();
-    constexpr int per_tile = c.parked ? 1 : 1 << (c.tile.log_tile - c.log_row);
-    constexpr int log_group = c.log_row - c.log_n;
-    const int64_t first = tile * per_tile;
-    const int64_t left = (rows >> log_group) - first;
-    wht_block_rows r{first, left < per_tile ? static_cast<int>(left) : per_tile, 0};
-    if constexpr (log_group > 0) {
-        r.tail = static_cast<int>(rows & ((1 << log_group) - 1)) << c.log_n;
-    }
-    return r;
-}
-
 /// Calls access(item, offset) for every access of this thread that exists, partial(item, offset,
 /// count) for the one that the last packed rows fill in part. Offsets count elements from the
 /// tile's first row.
@@ -48,30 +26,28 @@ __device__ __forceinline__ void wht_block_each(const wht_block_rows &rows, int64
                                                Access access, Partial partial) {
     constexpr wht_block_config c = Case::config();
     constexpr tile_layout t = c.tile;
-    constexpr uint32_t in_row = bit_range(0, c.log_row);
     const uint32_t thread = tile_thread_part(t, Phase, threadIdx.x);
-    const int64_t base = static_cast<int64_t>(thread >> c.log_row) * stride + (thread & in_row);
+    const int64_t base = wht_block_offset(c, thread, stride);
+    if constexpr (c.log_row > c.log_n) {
+        if (rows.full == 1 << (t.log_tile - c.log_row)) { // all but the last tile: no branches
+#pragma unroll
+            for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
+                access(j, base + wht_block_offset(c, tile_item_part(t, Phase, j), stride));
+            }
+            return;
+        }
+    }
 #pragma unroll
     for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
         const uint32_t item = tile_item_part(t, Phase, j);
-        const int64_t offset = base + (item >> c.log_row) * stride + (item & in_row);
-        if constexpr (t.log_tile <= c.log_row) { // one row, which exists
+        const int64_t offset = base + wht_block_offset(c, item, stride);
+        const int count = wht_block_present(c, rows, thread | item, LogVec);
+        if (count == 1 << LogVec) {
             access(j, offset);
-        } else {
-            const int row = static_cast<int>((thread | item) >> c.log_row);
-            if (row < rows.full) {
-                access(j, offset);
-            } else if constexpr (c.log_row > c.log_n) {
-                if (row == rows.full && rows.tail > 0) partial(j, offset, rows.tail);
-            }
+        } else if constexpr (c.log_row > c.log_n) {
+            if (count > 0) partial(j, offset, count);
         }
     }
-}
-
-/// Row stride of packed groups of short rows, else the caller's.
-template <class Case> __device__ __forceinline__ int64_t wht_block_stride(int64_t row_stride) {
-    constexpr wht_block_config c = Case::config();
-    return c.log_row > c.log_n ? int64_t(1) << c.log_row : row_stride;
 }
 
 template <class Case, int Items, class T>
@@ -80,7 +56,7 @@ __device__ __forceinline__ void wht_block_load(const wht_block_args &args,
                                                T (&a)[Items]) {
     constexpr wht_block_config c = Case::config();
     constexpr int v = c.tile.log_vec_x;
-    const int64_t stride = wht_block_stride<Case>(args.x_row_stride);
+    const int64_t stride = wht_block_stride(c, args.x_row_stride);
     const int64_t origin = rows.first * stride + column;
     if constexpr (c.tile.log_tile > c.log_row) {
 #pragma unroll
@@ -103,7 +79,7 @@ __device__ __forceinline__ void wht_block_store(const wht_block_args &args,
                                                 const T (&a)[Items]) {
     constexpr wht_block_config c = Case::config();
     constexpr int v = c.tile.log_vec_y;
-    const int64_t stride = wht_block_stride<Case>(args.y_row_stride);
+    const int64_t stride = wht_block_stride(c, args.y_row_stride);
     const int64_t origin = rows.first * stride + column;
     wht_block_each<Case, c.tile.phases - 1, v>(
         rows, stride,
@@ -119,17 +95,20 @@ __device__ __forceinline__ void wht_block_store(const wht_block_args &args,
         });
 }
 
-/// Brings the row of the block's next tile to L2 while this one is transformed.
-template <class Case>
-__device__ __forceinline__ void wht_block_prefetch(const wht_block_args &args, int64_t row,
-                                                   int64_t first, int log_length) {
+/// Brings `1 << LogLength` elements of each row of a tile to L2.
+template <class Case, int LogLength>
+__device__ __forceinline__ void wht_block_prefetch(const wht_block_args &args, int64_t tile,
+                                                   int64_t column) {
     constexpr wht_block_config c = Case::config();
     constexpr int size = sizeof(typename stored<c.x>::bits);
-    const char *p = static_cast<const char *>(args.x) + (row * args.x_row_stride + first) * size;
-    const int bytes = size << log_length;
-    for (int at = static_cast<int>(threadIdx.x) * 32; at < bytes;
-         at += static_cast<int>(blockDim.x) * 32) {
-        prefetch_l2(p + at);
+    constexpr int per_tile = wht_block_rows_per_tile(c);
+    constexpr int lines = (size << LogLength) / prefetch_bytes;
+    static_assert(lines > 0, "shorter rows are not worth it");
+    for (int i = static_cast<int>(threadIdx.x); i < per_tile * lines; i += tile_threads(c.tile)) {
+        const int64_t row = tile * per_tile + i / lines;
+        if (per_tile > 1 && row >= args.rows) return;
+        prefetch_l2(static_cast<const char *>(args.x) + (row * args.x_row_stride + column) * size +
+                    i % lines * prefetch_bytes);
     }
 }
 
@@ -154,52 +133,138 @@ __device__ __forceinline__ void wht_block_tile(T (&a)[Items], char *shared) {
     }
 }
 
+/// The tiles that registers hold, from `column` of a row on; `done` once everything is loaded.
+template <class Case, int Rounds, int Items, class T, class Done>
+__device__ __forceinline__ void wht_block_rounds(const wht_block_args &args,
+                                                 const wht_block_rows &rows, int64_t column,
+                                                 T (&a)[Rounds][Items], char *words, Done done) {
+    constexpr wht_block_config c = Case::config();
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        wht_block_load<Case>(args, rows, column + (i << c.tile.log_tile), a[i]);
+    }
+    done();
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) wht_block_tile<Case>(a[i], words);
+    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
+}
+
+template <class Case, int Rounds, int Items, class T>
+__device__ __forceinline__ void wht_block_store_rounds(const wht_block_args &args,
+                                                       const wht_block_rows &rows, int64_t column,
+                                                       T scale, const T (&a)[Rounds][Items]) {
+    constexpr wht_block_config c = Case::config();
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        wht_block_store<Case>(args, rows, column + (i << c.tile.log_tile), scale, a[i]);
+    }
+}
+
+/// A transform in two halves: the first waits in shared memory, in words of its own thread.
+template <class Case, int Rounds, int Items, class T>
+__device__ __forceinline__ void wht_block_halves(const wht_block_args &args, int64_t row, T scale,
+                                                 T (&a)[Rounds][Items], char *shared) {
+    constexpr wht_block_config c = Case::config();
+    constexpr int64_t half = int64_t(1) << (c.log_n - 1);
+    constexpr int threads = tile_threads(c.tile);
+    const wht_block_rows rows{row, 1, 0};
+    T *parked = reinterpret_cast<T *>(shared) + threadIdx.x;
+    char *words = shared + wht_block_parked_bytes(c);
+    wht_block_rounds<Case>(args, rows, 0, a, words, [&] {
+        wht_block_prefetch<Case, Case::config().log_n - 1>(args, row, half);
+    });
+#pragma unroll
+    for (int i = 0; i < Rounds * Items; ++i) parked[i * threads] = a[i / Items][i % Items];
+    wht_block_rounds<Case>(args, rows, half, a, words, [&] {
+        const int64_t next = row + tiles_ahead(Case::config().blocks_per_sm);
+        if (next < args.rows) wht_block_prefetch<Case, Case::config().log_n - 1>(args, next, 0);
+    });
+    constexpr int v = c.tile.log_vec_y;
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        const int64_t origin = row * args.y_row_stride + (i << c.tile.log_tile);
+        wht_block_each<Case, c.tile.phases - 1, v>(
+            rows, args.y_row_stride,
+            [&](int j, int64_t offset) {
+                T sum[1 << v];
+#pragma unroll
+                for (int e = 0; e < (1 << v); ++e) {
+                    const T low = parked[(i * Items + j + e) * threads];
+                    sum[e] = low + a[i][j + e];
+                    a[i][j + e] = low - a[i][j + e];
+                }
+                store_elements<Case::config().y, v>(args.y, origin + offset, sum, scale);
+            },
+            [](int, int64_t, int) {});
+    }
+    wht_block_store_rounds<Case>(args, rows, half, scale, a);
+}
+
+/// The accesses of one row that this thread makes, as stored.
+template <class Case> struct wht_block_raw {
+    static constexpr wht_block_config c = Case::config();
+    static constexpr int vec = c.tile.log_vec_x;
+    static constexpr int each = 1 << (c.tile.log_items - vec);
+    static constexpr int count = each << c.log_rounds;
+    raw_elements<c.x, vec> data[count];
+
+    __device__ __forceinline__ void load(const wht_block_args &args, int64_t row) {
+        const int64_t origin =
+            row * args.x_row_stride + tile_thread_part(Case::config().tile, 0, threadIdx.x);
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            constexpr wht_block_config k = Case::config();
+            const uint32_t item = tile_item_part(k.tile, 0, (i % each) << vec);
+            data[i] = load_raw<k.x, vec>(
+                args.x, origin + item + (static_cast<uint32_t>(i / each) << k.tile.log_tile));
+        }
+    }
+
+    template <int Rounds, int Items, class T>
+    __device__ __forceinline__ void widen(T (&a)[Rounds][Items]) const {
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            widen_raw<Case::config().x, vec>(data[i], &a[i / each][(i % each) << vec]);
+        }
+    }
+};
+
 template <class Case>
 __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::config().blocks_per_sm)
     wht_block(const __grid_constant__ wht_block_args args) {
     constexpr wht_block_config c = Case::config();
-    constexpr int items = 1 << c.tile.log_items;
     using T = accumulator<c.x>;
     extern __shared__ __align__(16) char shared[];
     const T scale = static_cast<T>(args.scale);
     constexpr int per_tile = wht_block_rows_per_tile(c);
     const int64_t tiles = (args.rows - 1) / per_tile + 1;
-    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const wht_block_rows rows = wht_block_tile_rows<Case>(tile, args.rows);
-        T a[items];
-        if constexpr (!c.parked) {
-            wht_block_load<Case>(args, rows, 0, a);
-            if constexpr (c.persistent) {
-                if (tile + gridDim.x < tiles) {
-                    wht_block_prefetch<Case>(args, tile + gridDim.x, 0, c.log_n);
-                }
-            }
-            wht_block_tile<Case>(a, shared);
-            wht_block_store<Case>(args, rows, 0, scale, a);
-        } else {
-            constexpr int half = 1 << c.tile.log_tile;
-            constexpr int threads = tile_threads(c.tile);
-            T *parked = reinterpret_cast<T *>(shared) + threadIdx.x; // this thread's words only
-            char *words = shared + sizeof(T) * half;
-            wht_block_load<Case>(args, rows, 0, a);
-            wht_block_prefetch<Case>(args, tile, half, c.tile.log_tile);
-            wht_block_tile<Case>(a, words);
+    T a[1 << c.log_rounds][1 << c.tile.log_items];
+    if constexpr (c.pipelined) {
+        static_assert(per_tile == 1 && !c.parked, "a tile is one row");
+        wht_block_raw<Case> raw;
+        if (blockIdx.x < tiles) raw.load(args, blockIdx.x);
+        for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+            raw.widen(a);
+            if (tile + gridDim.x < tiles) raw.load(args, tile + gridDim.x);
 #pragma unroll
-            for (int j = 0; j < items; ++j) parked[j * threads] = a[j];
-            wht_block_load<Case>(args, rows, half, a);
-            if (tile + gridDim.x < tiles) {
-                wht_block_prefetch<Case>(args, tile + gridDim.x, 0, c.tile.log_tile);
+            for (int i = 0; i < (1 << c.log_rounds); ++i) wht_block_tile<Case>(a[i], shared);
+            if constexpr (c.log_rounds == 1) butterfly_arrays(a[0], a[1]);
+            wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
+        }
+    } else {
+        for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+            if constexpr (c.parked) {
+                wht_block_halves<Case>(args, tile, scale, a, shared);
+            } else {
+                const wht_block_rows rows = wht_block_tile_rows(c, tile, args.rows);
+                wht_block_rounds<Case>(args, rows, 0, a, shared, [&] {
+                    if constexpr (Case::config().prefetch) {
+                        const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
+                        if (next < tiles) wht_block_prefetch<Case, c.log_n>(args, next, 0);
+                    }
+                });
+                wht_block_store_rounds<Case>(args, rows, 0, scale, a);
             }
-            wht_block_tile<Case>(a, words);
-            T sum[items];
-#pragma unroll
-            for (int j = 0; j < items; ++j) {
-                const T low = parked[j * threads];
-                sum[j] = low + a[j];
-                a[j] = low - a[j];
-            }
-            wht_block_store<Case>(args, rows, 0, scale, sum);
-            wht_block_store<Case>(args, rows, half, scale, a);
         }
     }
 }

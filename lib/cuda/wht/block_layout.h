@@ -27,10 +27,12 @@ struct wht_block_config {
     bool vector;
     tile_layout tile;
     int log_row;    ///< max(log_n, an access): shorter rows lie packed and are taken together
-    bool parked;    ///< the tile is half a transform
+    int log_rounds; ///< registers hold 2^log_rounds tiles, which share the words of one
+    bool parked;    ///< they are half of a transform; the first half waits in shared memory
     bool word_wise; ///< f64 goes through shared memory as two 4-byte words, one after the other
+    bool pipelined; ///< blocks walk over tiles and load the next one before the current is done
     int blocks_per_sm;
-    bool persistent;
+    bool prefetch; ///< asks L2 for the tile that runs after this one
 };
 
 PLAIT_HD constexpr int wht_log2_floor(int value) {
@@ -45,10 +47,11 @@ PLAIT_HD constexpr int wht_log2_floor(int value) {
 PLAIT_HD constexpr int wht_min(int a, int b) { return a < b ? a : b; }
 PLAIT_HD constexpr int wht_max(int a, int b) { return a > b ? a : b; }
 
-/// One phase, 256 threads.
-PLAIT_HD constexpr tile_layout wht_block_warp_tile(int log_n, int log_items, int log_vec) {
+/// One phase.
+PLAIT_HD constexpr tile_layout wht_block_warp_tile(int log_n, int log_tile, int log_items,
+                                                   int log_vec) {
     tile_layout t{};
-    t.log_tile = log_items + 8;
+    t.log_tile = log_tile;
     t.log_items = log_items;
     t.phases = 1;
     t.phase[0].regs = bit_range(0, log_vec) | bit_range(log_vec + 5, 5 + log_items);
@@ -100,45 +103,128 @@ constexpr bool wht_block_exists(scalar x, scalar y, int log_n) {
     return wht_is_half(x) && y == scalar::f32 && log_n >= 10;
 }
 
-PLAIT_HD constexpr wht_block_config wht_block_config_of(scalar x, scalar y, int log_n,
-                                                        bool vector) {
+/// What a size is compiled with; the results do not depend on it.
+struct wht_block_choice {
+    int log_items;
+    int log_tile; ///< without rounds and halves
+    int log_rounds;
+    bool parked, pipelined, prefetch;
+    int blocks_per_sm;
+};
+
+PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n, bool vector,
+                                                   const wht_block_choice &choice) {
     wht_block_config c{};
+    const bool wide = x == scalar::f64;
+    const int vx = vector ? wht_log_vec(x) : 0;
+    const int vy = vector ? wht_log_vec(y) : 0;
+    const int r = choice.log_items;
     c.x = x;
     c.y = y;
     c.log_n = log_n;
     c.vector = vector;
-    const bool wide = x == scalar::f64;
-    const int vx = vector ? wht_log_vec(x) : 0;
-    const int vy = vector ? wht_log_vec(y) : 0;
     c.log_row = wht_max(log_n, wht_min(vx, vy));
-    c.parked = wide && log_n == 15;
-    c.word_wise = c.parked;
-    const bool half = x != scalar::f64 && x != scalar::f32;
-    int r = 5;
-    if (log_n <= 9 && !(half && vector)) r = 4; // 64 bytes in flight for each thread
-    if (log_n == 15 && !wide) r = 6;
+    c.log_rounds = choice.log_rounds;
+    c.parked = choice.parked;
+    c.word_wise = wide && choice.parked;
+    c.pipelined = choice.pipelined;
+    c.prefetch = choice.prefetch;
+    c.blocks_per_sm = choice.blocks_per_sm;
     if (log_n <= 5 + r) {
-        c.tile = wht_block_warp_tile(log_n, r, wht_min(vx, vy));
+        c.tile = wht_block_warp_tile(log_n, choice.log_tile, r, wht_min(vx, vy));
     } else {
-        const int log_tile = c.parked ? 14 : wht_max(log_n, 12);
-        c.tile = wht_block_tile(log_tile, r, bit_range(0, wht_min(log_n, log_tile)), vx, vy,
-                                wide && !c.word_wise);
+        c.tile = wht_block_tile(choice.log_tile, r, bit_range(0, wht_min(log_n, choice.log_tile)),
+                                vx, vy, wide && !c.word_wise);
     }
-    // 64 registers hold 32 f32 items, 128 hold 64, or 32 of f64
-    const int threads = tile_threads(c.tile);
-    const bool many = (wide ? 2 : 1) << r > 32;
-    c.blocks_per_sm = (many ? 512 : 1024) / threads;
-    c.persistent = log_n >= 13;
     return c;
+}
+
+/// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64.
+PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool vector) {
+    const bool wide = x == scalar::f64, half = x == scalar::f16 || x == scalar::bf16;
+    wht_block_choice c{};
+    int registers = 64;
+    if (log_n <= 9) { // 64 bytes in flight for each thread
+        c.log_items = half && vector ? 5 : 4;
+        c.log_tile = c.log_items + (half ? 7 : 8);
+        c.prefetch = half && vector && log_n >= 8;
+    } else if (log_n == 10) {
+        c.log_items = 5;
+        c.log_tile = 12;
+        c.prefetch = half && vector;
+    } else if (wide) {
+        c.log_items = 5;
+        c.log_tile = wht_min(wht_max(log_n, 12), 14);
+        c.parked = log_n == 15;
+        c.prefetch = log_n >= 14;
+    } else {
+        c.log_items = log_n >= (half ? 13 : 14) ? 6 : 5;
+        c.log_tile = wht_max(log_n, 11);
+        c.prefetch = half ? log_n <= 13 || !vector : log_n == 15;
+        c.pipelined = half && vector && log_n >= 14;
+    }
+    if ((wide ? 2 : 1) << (c.log_items + c.log_rounds) > 32) registers = 128;
+    c.blocks_per_sm = 65536 / registers >> (c.log_tile - c.log_items);
+    return c;
+}
+
+PLAIT_HD constexpr wht_block_config wht_block_config_of(scalar x, scalar y, int log_n,
+                                                        bool vector) {
+    return wht_block_make(x, y, log_n, vector, wht_block_choose(x, log_n, vector));
+}
+
+/// Bytes of the first half of a transform, in front of the words of the exchanges.
+PLAIT_HD constexpr int wht_block_parked_bytes(const wht_block_config &c) {
+    return c.parked ? (c.x == scalar::f64 ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
 }
 
 constexpr int wht_block_smem_bytes(const wht_block_config &c) {
     const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
-    return word * tile_words(c.tile) + (c.parked ? 8 << c.tile.log_tile : 0);
+    return wht_block_parked_bytes(c) + word * tile_words(c.tile);
 }
 
 PLAIT_HD constexpr int wht_block_rows_per_tile(const wht_block_config &c) {
-    return c.parked ? 1 : 1 << (c.tile.log_tile - c.log_n);
+    const int log_tile = c.tile.log_tile + c.log_rounds + (c.parked ? 1 : 0);
+    return 1 << (log_tile - c.log_n);
+}
+
+/// Row stride of packed groups of short rows, else the caller's.
+PLAIT_HD constexpr int64_t wht_block_stride(const wht_block_config &c, int64_t row_stride) {
+    return c.log_row > c.log_n ? int64_t(1) << c.log_row : row_stride;
+}
+
+/// Place of an element, counted from the first row of its tile; additive over disjoint bits.
+PLAIT_HD constexpr int64_t wht_block_offset(const wht_block_config &c, uint32_t element,
+                                            int64_t stride) {
+    return static_cast<int64_t>(element >> c.log_row) * stride +
+           (element & bit_range(0, c.log_row));
+}
+
+/// Rows of a tile that exist. Where rows are shorter than an access, groups of packed rows that
+/// fill one count as a row; `tail` are the elements of the last, partial group.
+struct wht_block_rows {
+    int64_t first;
+    int full;
+    int tail;
+};
+
+PLAIT_HD constexpr wht_block_rows wht_block_tile_rows(const wht_block_config &c, int64_t tile,
+                                                      int64_t rows) {
+    const int per_tile = c.log_row > c.tile.log_tile ? 1 : 1 << (c.tile.log_tile - c.log_row);
+    const int log_group = c.log_row - c.log_n;
+    const int64_t first = tile * per_tile;
+    const int64_t left = (rows >> log_group) - first;
+    const int partial = static_cast<int>(rows & ((1 << log_group) - 1)) << c.log_n;
+    return {first, left < per_tile ? static_cast<int>(left) : per_tile, partial};
+}
+
+/// How many elements of the access that begins with this one exist.
+PLAIT_HD constexpr int wht_block_present(const wht_block_config &c, const wht_block_rows &rows,
+                                         uint32_t element, int log_vec) {
+    if (c.tile.log_tile <= c.log_row) return 1 << log_vec; // one row, which exists
+    const int row = static_cast<int>(element >> c.log_row);
+    if (row < rows.full) return 1 << log_vec;
+    return c.log_row > c.log_n && row == rows.full ? rows.tail : 0;
 }
 
 /// False when no such kernel is instantiated. `vector` promises that bases are multiples of 16
@@ -154,7 +240,7 @@ inline bool wht_block_launch(scalar x, scalar y, int log_n, bool vector, wht_lau
     out->smem_bytes = wht_block_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = wht_block_rows_per_tile(c);
-    out->persistent = c.persistent;
+    out->persistent = c.pipelined;
     return true;
 }
 

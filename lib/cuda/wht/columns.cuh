@@ -11,86 +11,170 @@
 
 namespace plait::impl::cuda {
 
-struct wht_columns_place {
-    int64_t x; ///< first element of the tile
-    int64_t y;
-};
-
-template <class Case>
-__device__ __forceinline__ wht_columns_place wht_columns_tile_place(const wht_columns_args &args,
-                                                                    int64_t tile) {
-    constexpr wht_columns_config c = Case::config();
-    const int log_across = args.log_inner - c.log_columns;
-    const int64_t slice = tile >> log_across;
-    const int64_t column = (tile & ((int64_t(1) << log_across) - 1)) << c.log_columns;
-    const int64_t entry = args.batch == 1 ? 0 : slice / args.outer;
-    const int64_t inside = ((slice - entry * args.outer) << (c.log_m + args.log_inner)) + column;
-    return {entry * args.x_batch_stride + inside, entry * args.y_batch_stride + inside};
-}
-
-/// Calls access(item, offset) for every access of this thread; offsets count elements from the
-/// tile's first.
-template <class Case, int Phase, int LogVec, class Access>
-__device__ __forceinline__ void wht_columns_each(int log_inner, Access access) {
+/// Calls access(item, pointer) for every access of this thread. `block` points to the first element
+/// of the block's, `first` is the tile's first element within them.
+template <class Case, int Phase, int LogVec, class E, class Access>
+__device__ __forceinline__ void wht_columns_each(E *block, int log_inner, uint32_t first,
+                                                 Access access) {
     constexpr wht_columns_config c = Case::config();
     constexpr tile_layout t = c.tile;
     const uint32_t thread = tile_thread_part(t, Phase, threadIdx.x);
-    const int64_t base = (static_cast<int64_t>(wht_columns_row(c, thread)) << log_inner) +
-                         wht_columns_column(c, thread);
+    if constexpr (t.phases == 1) {
+        // or the offsets of the loads would stay in registers for the stores
+        asm volatile("" : "+r"(log_inner));
+        E *p = block + wht_columns_offset(c, thread, log_inner);
 #pragma unroll
-    for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
-        const uint32_t item = tile_item_part(t, Phase, j);
-        access(j, base + (static_cast<int64_t>(wht_columns_row(c, item)) << log_inner) +
-                      wht_columns_column(c, item));
+        for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
+            access(j, p + wht_columns_offset(c, first | tile_item_part(t, Phase, j), log_inner));
+        }
+    } else {
+        // items are rows at one distance; the pointer is opaque, or all of them would be computed
+        // ahead and take registers
+        E *p = block + wht_columns_offset(c, thread | first, log_inner);
+        const int64_t step =
+            wht_columns_offset(c, tile_item_part(t, Phase, 1u << LogVec), log_inner);
+#pragma unroll
+        for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
+            access(j, p);
+            p += step;
+            asm volatile("" : "+l"(p));
+        }
     }
 }
 
-/// Brings the block's next tile to L2 while this one is transformed, sector by sector.
+/// Brings the rows of a tile, or half of them from `first_row` on, to L2. Tiles that share the
+/// lines of a row share the work.
 template <class Case>
-__device__ __forceinline__ void wht_columns_prefetch(const wht_columns_args &args, int64_t origin) {
+__device__ __forceinline__ void wht_columns_prefetch(const wht_columns_args &args, int64_t tile,
+                                                     int first_row) {
     constexpr wht_columns_config c = Case::config();
     constexpr int size = sizeof(typename stored<c.x>::bits);
-    constexpr int log_sectors =
-        wht_log_vec(c.x) + 1 < c.log_run ? c.log_run - wht_log_vec(c.x) - 1 : 0;
-    const char *p = static_cast<const char *>(args.x) + origin * size;
-    for (int at = static_cast<int>(threadIdx.x); at < (1 << (c.log_m + log_sectors));
-         at += static_cast<int>(blockDim.x)) {
-        const int64_t row = at >> log_sectors;
-        prefetch_l2(p + (row << args.log_inner) * size + (at & ((1 << log_sectors) - 1)) * 32);
+    constexpr int run = size << c.log_run; // bytes
+    constexpr int share = run < prefetch_bytes ? prefetch_bytes / run : 1;
+    constexpr int lines = run < prefetch_bytes ? 1 : run / prefetch_bytes;
+    const int part = static_cast<int>(tile & (share - 1));
+    const char *p = static_cast<const char *>(args.x) +
+                    wht_columns_tile_place(Case::config(), args, tile - part).x * size;
+    constexpr int rows = (1 << (c.log_m - (c.parked ? 1 : 0))) / share;
+    for (int i = static_cast<int>(threadIdx.x); i < rows * lines; i += tile_threads(c.tile)) {
+        const int64_t row = first_row + part * rows + i / lines;
+        prefetch_l2(p + (row << args.log_inner) * size + i % lines * prefetch_bytes);
+    }
+}
+
+/// The tiles that registers hold, from element `first` of the block's on; `done` once everything is
+/// loaded.
+template <class Case, int Rounds, int Items, class T, class Done>
+__device__ __forceinline__ void wht_columns_rounds(const wht_columns_args &args,
+                                                   const wht_columns_place &place, uint32_t first,
+                                                   T (&a)[Rounds][Items], char *words, Done done) {
+    constexpr wht_columns_config c = Case::config();
+    constexpr int v = c.tile.log_vec_x;
+    using X = typename stored<c.x>::bits;
+    const X *x = static_cast<const X *>(args.x) + place.x;
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        wht_columns_each<Case, 0, v>(
+            x, args.log_inner, first | i << c.tile.log_tile,
+            [&](int j, const X *p) { load_elements<Case::config().x, v>(p, 0, a[i] + j); });
+    }
+    done();
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        phase_butterflies<Case, 0>(a[i]);
+        if constexpr (c.tile.phases == 2) {
+            __syncthreads(); // all warps have read the previous tile's words
+            if constexpr (c.word_wise) {
+                exchange_by_words<Case, 1>(a[i], reinterpret_cast<int *>(words));
+            } else {
+                exchange<Case, 1>(a[i], reinterpret_cast<T *>(words));
+            }
+            phase_butterflies<Case, 1>(a[i]);
+        }
+    }
+    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
+}
+
+template <class Case, int Items, class T>
+__device__ __forceinline__ void wht_columns_store(const wht_columns_args &args,
+                                                  const wht_columns_place &place, uint32_t first,
+                                                  T scale, const T (&a)[Items]) {
+    constexpr wht_columns_config c = Case::config();
+    constexpr int v = c.tile.log_vec_y;
+    using Y = typename stored<c.y>::bits;
+    wht_columns_each<Case, c.tile.phases - 1, v>(
+        static_cast<Y *>(args.y) + place.y, args.log_inner, first,
+        [&](int j, Y *p) { store_elements<Case::config().y, v>(p, 0, a + j, scale); });
+}
+
+/// Columns in two halves: the first waits in shared memory, in words of its own thread.
+template <class Case, int Rounds, int Items, class T>
+__device__ __forceinline__ void wht_columns_halves(const wht_columns_args &args, int64_t tile,
+                                                   int64_t tiles, T scale, T (&a)[Rounds][Items],
+                                                   char *shared) {
+    constexpr wht_columns_config c = Case::config();
+    constexpr int log_half = c.tile.log_tile + c.log_rounds;
+    constexpr int threads = tile_threads(c.tile);
+    const wht_columns_place place = wht_columns_tile_place(Case::config(), args, tile);
+    T *parked = reinterpret_cast<T *>(shared) + threadIdx.x;
+    char *words = shared + wht_columns_parked_bytes(c);
+    wht_columns_rounds<Case>(args, place, 0, a, words, [&] {
+        if constexpr (Case::config().prefetch)
+            wht_columns_prefetch<Case>(args, tile, 1 << (c.log_m - 1));
+    });
+#pragma unroll
+    for (int i = 0; i < Rounds * Items; ++i) parked[i * threads] = a[i / Items][i % Items];
+    wht_columns_rounds<Case>(args, place, 1u << log_half, a, words, [&] {
+        if constexpr (Case::config().prefetch) {
+            const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
+            if (next < tiles) wht_columns_prefetch<Case>(args, next, 0);
+        }
+    });
+    constexpr int v = c.tile.log_vec_y;
+    using Y = typename stored<c.y>::bits;
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        const uint32_t first = static_cast<uint32_t>(i) << c.tile.log_tile;
+        wht_columns_each<Case, c.tile.phases - 1, v>(
+            static_cast<Y *>(args.y) + place.y, args.log_inner, first, [&](int j, Y *p) {
+                T sum[1 << v];
+#pragma unroll
+                for (int e = 0; e < (1 << v); ++e) {
+                    const T low = parked[(i * Items + j + e) * threads];
+                    sum[e] = low + a[i][j + e];
+                    a[i][j + e] = low - a[i][j + e];
+                }
+                store_elements<Case::config().y, v>(p, 0, sum, scale);
+            });
+        wht_columns_store<Case>(args, place, first | 1u << log_half, scale, a[i]);
     }
 }
 
 template <class Case>
 __device__ __forceinline__ void wht_columns_body(const wht_columns_args &args) {
     constexpr wht_columns_config c = Case::config();
-    constexpr tile_layout t = c.tile;
-    constexpr int items = 1 << t.log_items;
     using T = accumulator<c.x>;
     extern __shared__ __align__(16) char shared[];
     const T scale = static_cast<T>(args.scale);
     const int64_t tiles = (args.batch * args.outer) << (args.log_inner - c.log_columns);
+    T a[1 << c.log_rounds][1 << c.tile.log_items];
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const wht_columns_place place = wht_columns_tile_place<Case>(args, tile);
-        T a[items];
-        wht_columns_each<Case, 0, t.log_vec_x>(args.log_inner, [&](int j, int64_t offset) {
-            load_elements<c.x, t.log_vec_x>(args.x, place.x + offset, a + j);
-        });
-        if constexpr (c.persistent) {
-            if (tile + gridDim.x < tiles) {
-                wht_columns_prefetch<Case>(args,
-                                           wht_columns_tile_place<Case>(args, tile + gridDim.x).x);
+        if constexpr (c.parked) {
+            wht_columns_halves<Case>(args, tile, tiles, scale, a, shared);
+        } else {
+            const wht_columns_place place = wht_columns_tile_place(Case::config(), args, tile);
+            wht_columns_rounds<Case>(args, place, 0, a, shared, [&] {
+                if constexpr (Case::config().prefetch) {
+                    const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
+                    if (next < tiles) wht_columns_prefetch<Case>(args, next, 0);
+                }
+            });
+#pragma unroll
+            for (int i = 0; i < (1 << c.log_rounds); ++i) {
+                wht_columns_store<Case>(args, place, static_cast<uint32_t>(i) << c.tile.log_tile,
+                                        scale, a[i]);
             }
         }
-        phase_butterflies<Case, 0>(a);
-        if constexpr (t.phases == 2) {
-            __syncthreads(); // all warps have read the previous tile's words
-            exchange<Case, 1>(a, reinterpret_cast<T *>(shared));
-            phase_butterflies<Case, 1>(a);
-        }
-        wht_columns_each<Case, t.phases - 1, t.log_vec_y>(
-            args.log_inner, [&](int j, int64_t offset) {
-                store_elements<c.y, t.log_vec_y>(args.y, place.y + offset, a + j, scale);
-            });
     }
 }
 

@@ -1,6 +1,7 @@
 // What the two column kernels share: y = scale * (H_m (x) I) x on data seen as
 // [batch][outer][m = 2^log_m][inner = 2^log_inner]; each batch entry is contiguous.
-// A tile is 2^c columns of all m rows; element = [more columns][row: log_m bits][column: c bits].
+// A block takes 2^c columns of all m rows; element = [more columns][row: log_m bits][column: c
+// bits].
 #pragma once
 
 #include "lib/cuda/wht/launch_layout.h"
@@ -25,8 +26,12 @@ struct wht_columns_config {
     int log_run;     ///< c: columns in a row of a tile
     int log_columns; ///< all columns of a tile
     tile_layout tile;
+    int log_rounds; ///< registers hold 2^log_rounds tiles, which share the words of one
+    bool parked;    ///< they are half of the rows; the first half waits in shared memory
+    bool word_wise; ///< f64 goes through shared memory as two 4-byte words, one after the other
+    bool vector;    ///< bases and strides are promised to be multiples of 16 bytes
     int blocks_per_sm;
-    bool persistent;
+    bool prefetch; ///< asks L2 for the tile that runs after this one
 };
 
 /// Row of an element of a tile.
@@ -39,8 +44,37 @@ PLAIT_HD constexpr uint32_t wht_columns_column(const wht_columns_config &c, uint
     return (element & bit_range(0, c.log_run)) | (element >> (c.log_run + c.log_m)) << c.log_run;
 }
 
+/// Place of an element, counted from the first of its block; additive over disjoint bits.
+PLAIT_HD constexpr int64_t wht_columns_offset(const wht_columns_config &c, uint32_t element,
+                                              int log_inner) {
+    return (static_cast<int64_t>(wht_columns_row(c, element)) << log_inner) +
+           wht_columns_column(c, element);
+}
+
+/// First elements of what a block takes at a time.
+struct wht_columns_place {
+    int64_t x;
+    int64_t y;
+};
+
+PLAIT_HD constexpr wht_columns_place
+wht_columns_tile_place(const wht_columns_config &c, const wht_columns_args &args, int64_t tile) {
+    const int log_across = args.log_inner - c.log_columns;
+    const int64_t slice = tile >> log_across;
+    const int64_t column = (tile & ((int64_t(1) << log_across) - 1)) << c.log_columns;
+    const int64_t entry = args.batch == 1 ? 0 : slice / args.outer;
+    const int64_t inside = ((slice - entry * args.outer) << (c.log_m + args.log_inner)) + column;
+    return {entry * args.x_batch_stride + inside, entry * args.y_batch_stride + inside};
+}
+
+/// Bytes of the first half of the rows, in front of the words of the exchange.
+PLAIT_HD constexpr int wht_columns_parked_bytes(const wht_columns_config &c) {
+    return c.parked ? (c.x == scalar::f64 ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
+}
+
 constexpr int wht_columns_smem_bytes(const wht_columns_config &c) {
-    return (c.x == scalar::f64 ? 8 : 4) * tile_words(c.tile);
+    const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
+    return wht_columns_parked_bytes(c) + word * tile_words(c.tile);
 }
 
 /// Stored types that are instantiated; f32 intermediates of 16-bit transforms come back rounded
@@ -50,15 +84,14 @@ constexpr bool wht_columns_types(scalar x, scalar y) {
     return x == scalar::f32 && wht_is_half(y);
 }
 
-inline void wht_columns_fill(const wht_columns_config &c, bool vector, wht_launch *out) {
-    const variant_name name = wht_variant(c.x, c.y, ".k", c.log_m, vector);
+inline void wht_columns_fill(const wht_columns_config &c, wht_launch *out) {
+    const variant_name name = wht_variant(c.x, c.y, ".k", c.log_m, c.vector);
     *out = wht_launch{};
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
     out->threads = tile_threads(c.tile);
     out->smem_bytes = wht_columns_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->log_columns = c.log_columns;
-    out->persistent = c.persistent;
 }
 
 /// Blocks to launch for batch * outer = slices >= 1.

@@ -18,6 +18,7 @@ PLAIT_HD constexpr wht_columns_config wht_columns_shuffle_config(scalar x, scala
     c.x = x;
     c.y = y;
     c.log_m = k;
+    c.vector = true;
     c.log_run = v + 5 - shuffled;
     tile_layout &t = c.tile;
     t.log_items = v + loads;
@@ -45,7 +46,7 @@ inline bool wht_columns_shuffle_launch(scalar x, scalar y, int log_m, int log_in
     if (!vector || !wht_columns_shuffle_exists(x, y, log_m)) return false;
     const wht_columns_config c = wht_columns_shuffle_config(x, y, log_m);
     if (log_inner < c.log_columns) return false;
-    wht_columns_fill(c, true, out);
+    wht_columns_fill(c, out);
     return true;
 }
 

@@ -7,12 +7,14 @@
 
 namespace plait::impl::cuda {
 
-template <scalar X, scalar Y, int LogM> kernel_entry wht_columns_tiled_entry() {
-    static_assert(wht_columns_tiled_exists(X, Y, LogM),
+template <scalar X, scalar Y, int LogM, bool Vector = false>
+kernel_entry wht_columns_tiled_entry() {
+    static_assert(wht_columns_tiled_exists(X, Y, LogM, Vector),
                   "the planner would not find this instantiation");
-    static constexpr variant_name name = wht_variant(X, Y, ".k", LogM, false);
+    static constexpr variant_name name = wht_variant(X, Y, ".k", LogM, Vector);
     return {"wht.columns_tiled", name.text,
-            reinterpret_cast<const void *>(&wht_columns_tiled<wht_columns_tiled_case<X, Y, LogM>>)};
+            reinterpret_cast<const void *>(
+                &wht_columns_tiled<wht_columns_tiled_case<X, Y, LogM, Vector>>)};
 }
 
 template <scalar X, scalar Y, int LogM> kernel_entry wht_columns_shuffle_entry() {

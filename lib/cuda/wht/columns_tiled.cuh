@@ -6,9 +6,9 @@
 
 namespace plait::impl::cuda {
 
-template <scalar X, scalar Y, int LogM> struct wht_columns_tiled_case {
+template <scalar X, scalar Y, int LogM, bool Vector> struct wht_columns_tiled_case {
     PLAIT_HD static constexpr wht_columns_config config() {
-        return wht_columns_tiled_config(X, Y, LogM);
+        return wht_columns_tiled_config(X, Y, LogM, Vector);
     }
 };
 

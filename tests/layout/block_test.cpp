@@ -1,0 +1,159 @@
+// wht.block: every instantiated size, type and access width.
+#include "lib/cuda/wht/block_layout.h"
+#include "tests/layout/tile_checks.h"
+
+#include <cstddef>
+#include <doctest/doctest.h>
+
+using namespace plait::impl;
+
+namespace {
+
+constexpr scalar types[] = {scalar::f32, scalar::f64, scalar::f16, scalar::bf16};
+
+template <class F> void for_each_config(F check) {
+    int count = 0;
+    for (const scalar x : types) {
+        for (const scalar y : types) {
+            for (int log_n = 0; log_n < 20; ++log_n) {
+                if (!wht_block_exists(x, y, log_n)) continue;
+                for (const bool vector : {false, true}) {
+                    ++count;
+                    INFO(wht_variant(x, y, ".n", log_n, vector).text);
+                    check(wht_block_config_of(x, y, log_n, vector));
+                }
+            }
+        }
+    }
+    CHECK(count == 4 * 16 * 2 + 2 * 6 * 2);
+}
+
+int bits_above_tile(const wht_block_config &c) { return c.log_rounds + (c.parked ? 1 : 0); }
+
+} // namespace
+
+TEST_CASE("wht.block: phases, butterflies, exchanges") {
+    for_each_config([](const wht_block_config &c) {
+        plait_test::check_phases_are_bijections(c.tile);
+        // bits above the tile are butterflies between whole tiles
+        const int in_tile = c.log_n < c.tile.log_tile ? c.log_n : c.tile.log_tile;
+        plait_test::check_butterflies(c.tile, bit_range(0, in_tile));
+        if (c.log_n > c.tile.log_tile) CHECK(c.tile.log_tile + bits_above_tile(c) == c.log_n);
+        if (c.log_n <= c.tile.log_tile) CHECK(bits_above_tile(c) == 0);
+        plait_test::check_exchanges(c.tile, c.x == scalar::f64 && !c.word_wise ? 8 : 4);
+    });
+}
+
+TEST_CASE("wht.block: launch data") {
+    CHECK(sizeof(wht_block_args) <= 256);
+    for_each_config([](const wht_block_config &c) {
+        wht_launch launch;
+        REQUIRE(wht_block_launch(c.x, c.y, c.log_n, c.vector, &launch));
+        CHECK(launch.threads >= 32);
+        CHECK(launch.threads <= 1024);
+        CHECK(launch.threads * launch.min_blocks_per_sm <= 1024);
+        CHECK(launch.min_blocks_per_sm >= 1);
+        const int word = c.x == scalar::f64 ? 8 : 4;
+        const int parked = c.parked ? word << (c.tile.log_tile + c.log_rounds) : 0;
+        const int words = (c.word_wise ? 4 : word) * tile_words(c.tile);
+        CHECK(launch.smem_bytes == parked + words);
+        CHECK(launch.smem_bytes <= 227 * 1024);
+        const int64_t rows = int64_t(1) << (c.tile.log_tile + bits_above_tile(c) - c.log_n);
+        CHECK(launch.rows_per_tile == rows);
+        const int per = launch.rows_per_tile;
+        CHECK(wht_block_grid(launch, 1, 132) == 1);
+        CHECK(wht_block_grid(launch, per, 132) == 1);
+        CHECK(wht_block_grid(launch, int64_t(per) + 1, 132) == 2);
+        const int most = wht_block_grid(launch, int64_t(1) << 62, 132);
+        CHECK(most == (launch.persistent ? 132 * launch.min_blocks_per_sm : INT32_MAX));
+    });
+    wht_launch launch;
+    CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f32, 16, true, &launch));
+    CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f32, -1, true, &launch));
+    CHECK_FALSE(wht_block_launch(scalar::f16, scalar::f32, 9, true, &launch));
+    CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f16, 12, true, &launch));
+    CHECK_FALSE(wht_block_launch(scalar::i32, scalar::i32, 4, true, &launch));
+}
+
+// Every warp-wide access of memory is aligned and touches the fewest sectors: in a tile of whole
+// rows for the strides that give the most and the least room between them.
+TEST_CASE("wht.block: global accesses") {
+    for_each_config([](const wht_block_config &c) {
+        for (const bool store : {false, true}) {
+            INFO((store ? "store" : "load"));
+            const int phase = store ? c.tile.phases - 1 : 0;
+            const int vec = store ? c.tile.log_vec_y : c.tile.log_vec_x;
+            const int size = scalar_bytes(store ? c.y : c.x);
+            const int bytes = size << vec;
+            CHECK(bytes <= 16);
+            CHECK((c.tile.phase[phase].regs & bit_range(0, vec)) == bit_range(0, vec));
+            const int64_t row = int64_t(1) << c.log_row;
+            const int warps = tile_threads(c.tile) / 32;
+            for (const int64_t gap : {int64_t(0), int64_t(16 / size)}) {
+                int64_t worst = 0;
+                for (int warp = 0; warp < warps; ++warp) {
+                    for (int item = 0; item < 1 << c.tile.log_items; item += 1 << vec) {
+                        std::vector<int64_t> at;
+                        for (int lane = 0; lane < 32; ++lane) {
+                            const uint32_t e =
+                                tile_element(c.tile, phase, static_cast<uint32_t>(warp * 32 + lane),
+                                             static_cast<uint32_t>(item));
+                            at.push_back(wht_block_offset(c, e, row + gap) * size);
+                        }
+                        const int64_t n = plait_test::sectors(at, bytes);
+                        worst = worst < n ? n : worst;
+                    }
+                }
+                // rows that end within a sector start one more each
+                const int64_t rows = (int64_t(32) << vec) >> c.log_row;
+                const int64_t fewest = bytes * 32 / 32;
+                if (gap == 0) CHECK(worst == fewest);
+                if (gap != 0) CHECK(worst <= fewest + (rows > 1 ? rows : 1));
+            }
+        }
+    });
+}
+
+// Around tile edges: the blocks of a grid take every element of every row once, and nothing else.
+TEST_CASE("wht.block: every element once") {
+    for_each_config([](const wht_block_config &c) {
+        const int per = wht_block_rows_per_tile(c);
+        const int64_t n = int64_t(1) << c.log_n;
+        const int group = 1 << (c.log_row - c.log_n);
+        for (const int64_t rows : {int64_t(1), int64_t(per - 1), int64_t(per), int64_t(per) + 1,
+                                   int64_t(2) * per + group + 1}) {
+            if (rows < 1 || rows * n > 1 << 17) continue;
+            const int64_t stride = group > 1 ? n : n + 16;
+            for (const bool store : {false, true}) {
+                INFO(rows << " rows, " << (store ? "store" : "load"));
+                const int vec = store ? c.tile.log_vec_y : c.tile.log_vec_x;
+                std::vector<int> seen(static_cast<size_t>(rows * stride), 0);
+                bool inside = true;
+                for (int64_t tile = 0; tile < (rows - 1) / per + 1; ++tile) {
+                    const wht_block_rows present = wht_block_tile_rows(c, tile, rows);
+                    const int64_t step = wht_block_stride(c, stride);
+                    for (int above = 0; above < 1 << bits_above_tile(c); ++above) {
+                        const int64_t origin =
+                            present.first * step + (int64_t(above) << c.tile.log_tile);
+                        for (uint32_t e = 0; e < 1u << c.tile.log_tile; e += 1u << vec) {
+                            const int count = wht_block_present(c, present, e, vec);
+                            for (int i = 0; i < count; ++i) {
+                                const int64_t at = origin + wht_block_offset(c, e, step) + i;
+                                if (at < 0 || at >= rows * stride)
+                                    inside = false;
+                                else
+                                    ++seen[static_cast<size_t>(at)];
+                            }
+                        }
+                    }
+                }
+                CHECK(inside);
+                bool once = true;
+                for (int64_t i = 0; i < rows * stride; ++i) {
+                    once = once && seen[static_cast<size_t>(i)] == (i % stride < n ? 1 : 0);
+                }
+                CHECK(once);
+            }
+        }
+    });
+}
