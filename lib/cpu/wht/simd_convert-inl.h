@@ -56,8 +56,10 @@ HWY_INLINE void to_bf16(f32_vec v, uint16_t *p) {
     const u32_vec odd = hn::And(upper, hn::Set(d, 1u));
     const u32_vec rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(d, 0x7fffu))));
     const u32_vec quiet = hn::Or(upper, hn::Set(d, 0x40u));
-    const auto is_nan = hn::RebindMask(d, hn::Ne(v, v));
-    store16(hn::IfThenElse(is_nan, quiet, rounded), p);
+    // As integers: the comparison v != v is false for NaN on some levels.
+    const auto magnitude = hn::BitCast(i32_tag(), hn::And(u, hn::Set(d, 0x7fffffffu)));
+    const auto is_nan = hn::Gt(magnitude, hn::Set(i32_tag(), 0x7f800000));
+    store16(hn::IfThenElse(hn::RebindMask(d, is_nan), quiet, rounded), p);
 }
 
 HWY_INLINE f32_vec from_f16(const uint16_t *p) {
