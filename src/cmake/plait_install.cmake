@@ -10,6 +10,12 @@ install(TARGETS plait EXPORT plait-targets
 install(EXPORT plait-targets NAMESPACE plait:: DESTINATION ${_package} COMPONENT development)
 install(FILES include/plait/plait.f90 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plait
   COMPONENT development)
+if(PLAIT_CLI)
+  # The program finds the library of its own tree wherever that tree is moved.
+  file(RELATIVE_PATH _lib_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(plait_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_lib_from_bin}")
+  install(TARGETS plait_cli RUNTIME COMPONENT runtime)
+endif()
 
 # A shared plait asks nothing of its users. A static one leaves linking its own needs to them.
 set(PLAIT_CONFIG_DEPENDENCIES "")
