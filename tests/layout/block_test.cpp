@@ -25,7 +25,7 @@ template <class F> void for_each_config(F check) {
             }
         }
     }
-    CHECK(count == 4 * 16 * 2 + 2 * 6 * 2);
+    CHECK(count == (3 * 17 + 16 + 2 * 6) * 2);
 }
 
 int bits_above_tile(const wht_block_config &c) { return c.log_rounds + (c.parked ? 1 : 0); }
@@ -55,7 +55,8 @@ TEST_CASE("wht.block: launch data") {
         CHECK(launch.min_blocks_per_sm >= 1);
         const int word = c.x == scalar::f64 ? 8 : 4;
         const int parked = c.parked ? word << (c.tile.log_tile + c.log_rounds) : 0;
-        const int words = (c.word_wise ? 4 : word) * tile_words(c.tile);
+        const int sets = c.own_words ? 1 << c.log_rounds : 1;
+        const int words = sets * (c.word_wise ? 4 : word) * tile_words(c.tile);
         CHECK(launch.smem_bytes == parked + words);
         CHECK(launch.smem_bytes <= 227 * 1024);
         const int64_t rows = int64_t(1) << (c.tile.log_tile + bits_above_tile(c) - c.log_n);
@@ -68,7 +69,8 @@ TEST_CASE("wht.block: launch data") {
         CHECK(most == (launch.persistent ? 132 * launch.min_blocks_per_sm : INT32_MAX));
     });
     wht_launch launch;
-    CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f32, 16, true, &launch));
+    CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f32, 17, true, &launch));
+    CHECK_FALSE(wht_block_launch(scalar::f64, scalar::f64, 16, true, &launch));
     CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f32, -1, true, &launch));
     CHECK_FALSE(wht_block_launch(scalar::f16, scalar::f32, 9, true, &launch));
     CHECK_FALSE(wht_block_launch(scalar::f32, scalar::f16, 12, true, &launch));

@@ -38,7 +38,7 @@ template <class F> void for_each_config(F check) {
             }
         }
     }
-    CHECK(count == 6 * 12 + 2 * 5 + 6 * 5);
+    CHECK(count == 6 * 12 + 2 * 6 + 6 * 5);
 }
 
 int bits_above_tile(const wht_columns_config &c) { return c.log_rounds + (c.parked ? 1 : 0); }
@@ -73,7 +73,8 @@ TEST_CASE("wht.columns: launch data") {
         CHECK(launch.min_blocks_per_sm >= 1);
         const int word = c.x == scalar::f64 ? 8 : 4;
         const int parked = c.parked ? word << (c.tile.log_tile + c.log_rounds) : 0;
-        CHECK(launch.smem_bytes == parked + (c.word_wise ? 4 : word) * tile_words(c.tile));
+        const int sets = c.own_words ? 1 << c.log_rounds : 1;
+        CHECK(launch.smem_bytes == parked + sets * (c.word_wise ? 4 : word) * tile_words(c.tile));
         CHECK(launch.smem_bytes <= 227 * 1024);
         CHECK(launch.log_columns == c.log_columns);
         CHECK(wht_columns_grid(launch, 1, c.log_columns, 132) == 1);

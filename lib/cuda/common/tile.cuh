@@ -1,5 +1,5 @@
-// Butterflies and exchanges of a tile whose layout is a constant of the instantiation.
-// `Case::config().tile` is the tile_layout.
+// Butterflies and exchanges of tiles whose layout is a constant of the instantiation:
+// `Case::config()` has the tile_layout `tile` and the flags `own_words` and `word_wise`.
 #pragma once
 
 #include "lib/cuda/common/convert.cuh"
@@ -91,18 +91,8 @@ template <tile_exchange Kind> __device__ __forceinline__ void exchange_barrier()
     }
 }
 
-/// From the layout of Phase - 1 to that of Phase. The words written must be free: read before by
-/// their writer alone (a warp exchange writes what its warp has just read, by the same threads), or
-/// separated by a barrier of the caller.
-template <class Case, int Phase, int Items, class T>
-__device__ __forceinline__ void exchange(T (&a)[Items], T *words) {
-    constexpr tile_exchange kind = Case::config().tile.phase[Phase].exchange;
-    shared_write<Case, Phase - 1>(a, words);
-    exchange_barrier<kind>(); // all words of the new phase are written
-    shared_read<Case, Phase>(a, words);
-}
-
-/// The same for doubles in two rounds of 4-byte words, in half the shared memory.
+/// From the layout of Phase - 1 to that of Phase: doubles in two rounds of 4-byte words, in half
+/// the shared memory.
 template <class Case, int Phase, int Items>
 __device__ __forceinline__ void exchange_by_words(double (&a)[Items], int *words) {
     constexpr tile_exchange kind = Case::config().tile.phase[Phase].exchange;
@@ -124,6 +114,69 @@ __device__ __forceinline__ void exchange_by_words(double (&a)[Items], int *words
     shared_read<Case, Phase>(half, words);
 #pragma unroll
     for (int j = 0; j < Items; ++j) a[j] = __hiloint2double(half[j], __double2loint(a[j]));
+}
+
+/// Phase and those after it, for tiles whose words of phase - 1 are written.
+template <class Case, int Phase, int Rounds, int Items, class T>
+__device__ __forceinline__ void tile_phases_from(T (&a)[Rounds][Items], T *words) {
+    constexpr tile_layout t = Case::config().tile;
+    if constexpr (Phase < t.phases) {
+        exchange_barrier<t.phase[Phase].exchange>(); // all words of this phase are written
+#pragma unroll
+        for (int i = 0; i < Rounds; ++i) {
+            shared_read<Case, Phase>(a[i], words + i * tile_words(t));
+        }
+        // additions of one tile run while the words of the other are on their way
+#pragma unroll
+        for (int i = 0; i < Rounds; ++i) {
+            phase_butterflies<Case, Phase>(a[i]);
+            // a warp exchange rewrites the words that the same thread has just read
+            if constexpr (Phase + 1 < t.phases) {
+                shared_write<Case, Phase>(a[i], words + i * tile_words(t));
+            }
+        }
+        tile_phases_from<Case, Phase + 1>(a, words);
+    }
+}
+
+template <class Case, int Phase, int Items>
+__device__ __forceinline__ void tile_phases_by_words(double (&a)[Items], int *words) {
+    phase_butterflies<Case, Phase>(a);
+    if constexpr (Phase + 1 < Case::config().tile.phases) {
+        exchange_by_words<Case, Phase + 1>(a, words);
+        tile_phases_by_words<Case, Phase + 1>(a, words);
+    }
+}
+
+/// Transforms tiles in registers, together with the bit that tells two of them apart. On entry no
+/// thread still reads the words.
+template <class Case, int Rounds, int Items, class T>
+__device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *shared) {
+    constexpr auto c = Case::config();
+    T *words = reinterpret_cast<T *>(shared);
+    if constexpr (c.word_wise) {
+        static_assert(Rounds == 1, "not needed");
+        tile_phases_by_words<Case, 0>(a[0], reinterpret_cast<int *>(shared));
+    } else if constexpr (Rounds == 1 || c.own_words) {
+#pragma unroll
+        for (int i = 0; i < Rounds; ++i) {
+            phase_butterflies<Case, 0>(a[i]);
+            if constexpr (c.tile.phases > 1) {
+                shared_write<Case, 0>(a[i], words + i * tile_words(c.tile));
+            }
+        }
+        tile_phases_from<Case, 1>(a, words);
+    } else {
+#pragma unroll
+        for (int i = 0; i < Rounds; ++i) {
+            T(&one)[1][Items] = *reinterpret_cast<T(*)[1][Items]>(&a[i]);
+            phase_butterflies<Case, 0>(one[0]);
+            if (i > 0) __syncthreads(); // the other tile's words are read
+            shared_write<Case, 0>(one[0], words);
+            tile_phases_from<Case, 1>(one, words);
+        }
+    }
+    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
 }
 
 /// What one prefetch brings to L2.

@@ -1,4 +1,4 @@
-// y[row] = scale * H_n x[row], n = 2^log_n, 0 <= log_n <= 15; rows and strides are 64-bit.
+// y[row] = scale * H_n x[row], n = 2^log_n, 0 <= log_n <= 16 (f64: 15); rows, strides 64-bit.
 // One block holds a tile of one or more rows (block_layout.h says which thread holds what), reads
 // each element once and writes it once: 2 * sizeof(element) bytes each. Blocks stride over tiles.
 // Limits: row strides >= n; vector kernels need 16-byte bases and strides, and packed rows where n
@@ -112,27 +112,6 @@ __device__ __forceinline__ void wht_block_prefetch(const wht_block_args &args, i
     }
 }
 
-/// Butterflies and exchanges of a tile in registers.
-template <class Case, int Items, class T>
-__device__ __forceinline__ void wht_block_tile(T (&a)[Items], char *shared) {
-    constexpr wht_block_config c = Case::config();
-    phase_butterflies<Case, 0>(a);
-    if constexpr (c.tile.phases == 3) {
-        __syncthreads(); // all warps have read the previous tile's words
-        if constexpr (c.word_wise) {
-            exchange_by_words<Case, 1>(a, reinterpret_cast<int *>(shared));
-            phase_butterflies<Case, 1>(a);
-            // a word is rewritten by the thread that read it last
-            exchange_by_words<Case, 2>(a, reinterpret_cast<int *>(shared));
-        } else {
-            exchange<Case, 1>(a, reinterpret_cast<T *>(shared));
-            phase_butterflies<Case, 1>(a);
-            exchange<Case, 2>(a, reinterpret_cast<T *>(shared));
-        }
-        phase_butterflies<Case, 2>(a);
-    }
-}
-
 /// The tiles that registers hold, from `column` of a row on; `done` once everything is loaded.
 template <class Case, int Rounds, int Items, class T, class Done>
 __device__ __forceinline__ void wht_block_rounds(const wht_block_args &args,
@@ -144,9 +123,7 @@ __device__ __forceinline__ void wht_block_rounds(const wht_block_args &args,
         wht_block_load<Case>(args, rows, column + (i << c.tile.log_tile), a[i]);
     }
     done();
-#pragma unroll
-    for (int i = 0; i < Rounds; ++i) wht_block_tile<Case>(a[i], words);
-    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
+    transform_tiles<Case>(a, words);
 }
 
 template <class Case, int Rounds, int Items, class T>
@@ -175,6 +152,7 @@ __device__ __forceinline__ void wht_block_halves(const wht_block_args &args, int
     });
 #pragma unroll
     for (int i = 0; i < Rounds * Items; ++i) parked[i * threads] = a[i / Items][i % Items];
+    __syncthreads(); // the words are read before those of the second half replace them
     wht_block_rounds<Case>(args, rows, half, a, words, [&] {
         const int64_t next = row + tiles_ahead(Case::config().blocks_per_sm);
         if (next < args.rows) wht_block_prefetch<Case, Case::config().log_n - 1>(args, next, 0);
@@ -246,10 +224,9 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
         for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             raw.widen(a);
             if (tile + gridDim.x < tiles) raw.load(args, tile + gridDim.x);
-#pragma unroll
-            for (int i = 0; i < (1 << c.log_rounds); ++i) wht_block_tile<Case>(a[i], shared);
-            if constexpr (c.log_rounds == 1) butterfly_arrays(a[0], a[1]);
+            transform_tiles<Case>(a, shared);
             wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
+            __syncthreads(); // the words are read before the next tile's replace them
         }
     } else {
         for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -264,6 +241,9 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
                     }
                 });
                 wht_block_store_rounds<Case>(args, rows, 0, scale, a);
+            }
+            if constexpr (c.tile.phases > 1) {
+                __syncthreads(); // the words are read before the next tile's replace them
             }
         }
     }

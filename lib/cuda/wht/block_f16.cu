@@ -12,6 +12,6 @@ template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 
-kernel_list list_wht_block_f16() { return list(std::make_integer_sequence<int, 16>()); }
+kernel_list list_wht_block_f16() { return list(std::make_integer_sequence<int, 17>()); }
 
 } // namespace plait::impl::cuda

@@ -1,11 +1,12 @@
-// Address maps and launch data of wht.block: y[row] = scale * H_n x[row], n = 2^log_n <= 2^15.
+// Address maps and launch data of wht.block: y[row] = scale * H_n x[row], n = 2^log_n <= 2^16
+// (f64: 2^15).
 //
 // n <= 2^(5+r), r = log_items: one phase, lanes on the bits above a 16-byte access, whose
 // butterflies go by shuffles; all other bits are in registers.
 // Larger n: phase 0 holds the low bits of an access and the top bits, one block-wide exchange gives
 // every warp 2^(5+r) elements in a row, phase 1 and 2 exchange them within the warp. Phase 2 stores
-// 512 bytes in a row per warp.
-// f64 n = 2^15: the halves one after the other, the first half waits in shared memory.
+// 512 bytes in a row per warp. The largest n take two such tiles in registers, or a tile (two) for
+// each half of the row, one half after the other: the first waits in shared memory.
 #pragma once
 
 #include "lib/cuda/wht/launch_layout.h"
@@ -27,7 +28,8 @@ struct wht_block_config {
     bool vector;
     tile_layout tile;
     int log_row;    ///< max(log_n, an access): shorter rows lie packed and are taken together
-    int log_rounds; ///< registers hold 2^log_rounds tiles, which share the words of one
+    int log_rounds; ///< registers hold 2^log_rounds tiles
+    bool own_words; ///< each has its own words; else they use the same, one after the other
     bool parked;    ///< they are half of a transform; the first half waits in shared memory
     bool word_wise; ///< f64 goes through shared memory as two 4-byte words, one after the other
     bool pipelined; ///< blocks walk over tiles and load the next one before the current is done
@@ -98,9 +100,10 @@ PLAIT_HD constexpr tile_layout wht_block_tile(int log_tile, int log_items, uint3
 
 /// Which (x, y) are instantiated, and for which n.
 constexpr bool wht_block_exists(scalar x, scalar y, int log_n) {
-    if (log_n < 0 || log_n > 15) return false;
-    if (x == y) return x == scalar::f64 || x == scalar::f32 || wht_is_half(x);
-    return wht_is_half(x) && y == scalar::f32 && log_n >= 10;
+    if (log_n < 0 || log_n > 16) return false;
+    if (x == scalar::f64) return y == x && log_n <= 15;
+    if (x == y) return x == scalar::f32 || wht_is_half(x);
+    return wht_is_half(x) && y == scalar::f32 && log_n >= 10 && log_n <= 15;
 }
 
 /// What a size is compiled with; the results do not depend on it.
@@ -125,6 +128,7 @@ PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n
     c.vector = vector;
     c.log_row = wht_max(log_n, wht_min(vx, vy));
     c.log_rounds = choice.log_rounds;
+    c.own_words = choice.log_rounds > 0 && !choice.parked;
     c.parked = choice.parked;
     c.word_wise = wide && choice.parked;
     c.pipelined = choice.pipelined;
@@ -144,8 +148,8 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
     const bool wide = x == scalar::f64, half = x == scalar::f16 || x == scalar::bf16;
     wht_block_choice c{};
     int registers = 64;
-    if (log_n <= 9) { // 64 bytes in flight for each thread
-        c.log_items = half && vector ? 5 : 4;
+    if (log_n <= 9) {
+        c.log_items = 4;
         c.log_tile = c.log_items + (half ? 7 : 8);
         c.prefetch = half && vector && log_n >= 8;
     } else if (log_n == 10) {
@@ -157,11 +161,21 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
         c.log_tile = wht_min(wht_max(log_n, 12), 14);
         c.parked = log_n == 15;
         c.prefetch = log_n >= 14;
+    } else if (log_n == 16) {
+        c.log_items = 5;
+        c.log_tile = 14;
+        c.log_rounds = 1;
+        c.parked = c.prefetch = true;
+    } else if (log_n >= 14 && vector) { // two tiles: additions of one beside words of the other
+        c.log_items = 5;
+        c.log_tile = log_n - 1;
+        c.log_rounds = 1;
+        c.pipelined = half && log_n == 15;
+        c.prefetch = !c.pipelined && (half || log_n == 15);
     } else {
         c.log_items = log_n >= (half ? 13 : 14) ? 6 : 5;
         c.log_tile = wht_max(log_n, 11);
-        c.prefetch = half ? log_n <= 13 || !vector : log_n == 15;
-        c.pipelined = half && vector && log_n >= 14;
+        c.prefetch = half || log_n == 15;
     }
     if ((wide ? 2 : 1) << (c.log_items + c.log_rounds) > 32) registers = 128;
     c.blocks_per_sm = 65536 / registers >> (c.log_tile - c.log_items);
@@ -180,7 +194,8 @@ PLAIT_HD constexpr int wht_block_parked_bytes(const wht_block_config &c) {
 
 constexpr int wht_block_smem_bytes(const wht_block_config &c) {
     const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
-    return wht_block_parked_bytes(c) + word * tile_words(c.tile);
+    return wht_block_parked_bytes(c) +
+           word * (tile_words(c.tile) << (c.own_words ? c.log_rounds : 0));
 }
 
 PLAIT_HD constexpr int wht_block_rows_per_tile(const wht_block_config &c) {

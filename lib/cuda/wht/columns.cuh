@@ -42,22 +42,19 @@ __device__ __forceinline__ void wht_columns_each(E *block, int log_inner, uint32
     }
 }
 
-/// Brings the rows of a tile, or half of them from `first_row` on, to L2. Tiles that share the
-/// lines of a row share the work.
+/// Brings the rows of a tile, or half of them from `first_row` on, to L2.
 template <class Case>
 __device__ __forceinline__ void wht_columns_prefetch(const wht_columns_args &args, int64_t tile,
                                                      int first_row) {
     constexpr wht_columns_config c = Case::config();
     constexpr int size = sizeof(typename stored<c.x>::bits);
-    constexpr int run = size << c.log_run; // bytes
-    constexpr int share = run < prefetch_bytes ? prefetch_bytes / run : 1;
-    constexpr int lines = run < prefetch_bytes ? 1 : run / prefetch_bytes;
-    const int part = static_cast<int>(tile & (share - 1));
+    constexpr int lines = (size << c.log_run) / prefetch_bytes;
+    static_assert(lines > 0, "tiles would ask for each other's columns");
     const char *p = static_cast<const char *>(args.x) +
-                    wht_columns_tile_place(Case::config(), args, tile - part).x * size;
-    constexpr int rows = (1 << (c.log_m - (c.parked ? 1 : 0))) / share;
+                    wht_columns_tile_place(Case::config(), args, tile).x * size;
+    constexpr int rows = 1 << (c.log_m - (c.parked ? 1 : 0));
     for (int i = static_cast<int>(threadIdx.x); i < rows * lines; i += tile_threads(c.tile)) {
-        const int64_t row = first_row + part * rows + i / lines;
+        const int64_t row = first_row + i / lines;
         prefetch_l2(p + (row << args.log_inner) * size + i % lines * prefetch_bytes);
     }
 }
@@ -79,20 +76,7 @@ __device__ __forceinline__ void wht_columns_rounds(const wht_columns_args &args,
             [&](int j, const X *p) { load_elements<Case::config().x, v>(p, 0, a[i] + j); });
     }
     done();
-#pragma unroll
-    for (int i = 0; i < Rounds; ++i) {
-        phase_butterflies<Case, 0>(a[i]);
-        if constexpr (c.tile.phases == 2) {
-            __syncthreads(); // all warps have read the previous tile's words
-            if constexpr (c.word_wise) {
-                exchange_by_words<Case, 1>(a[i], reinterpret_cast<int *>(words));
-            } else {
-                exchange<Case, 1>(a[i], reinterpret_cast<T *>(words));
-            }
-            phase_butterflies<Case, 1>(a[i]);
-        }
-    }
-    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
+    transform_tiles<Case>(a, words);
 }
 
 template <class Case, int Items, class T>
@@ -124,6 +108,7 @@ __device__ __forceinline__ void wht_columns_halves(const wht_columns_args &args,
     });
 #pragma unroll
     for (int i = 0; i < Rounds * Items; ++i) parked[i * threads] = a[i / Items][i % Items];
+    __syncthreads(); // the words are read before those of the second half replace them
     wht_columns_rounds<Case>(args, place, 1u << log_half, a, words, [&] {
         if constexpr (Case::config().prefetch) {
             const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
@@ -174,6 +159,9 @@ __device__ __forceinline__ void wht_columns_body(const wht_columns_args &args) {
                 wht_columns_store<Case>(args, place, static_cast<uint32_t>(i) << c.tile.log_tile,
                                         scale, a[i]);
             }
+        }
+        if constexpr (c.tile.phases > 1) {
+            __syncthreads(); // the words are read before the next tile's replace them
         }
     }
 }

@@ -26,7 +26,8 @@ struct wht_columns_config {
     int log_run;     ///< c: columns in a row of a tile
     int log_columns; ///< all columns of a tile
     tile_layout tile;
-    int log_rounds; ///< registers hold 2^log_rounds tiles, which share the words of one
+    int log_rounds; ///< registers hold 2^log_rounds tiles
+    bool own_words; ///< each has its own words; else they use the same, one after the other
     bool parked;    ///< they are half of the rows; the first half waits in shared memory
     bool word_wise; ///< f64 goes through shared memory as two 4-byte words, one after the other
     bool vector;    ///< bases and strides are promised to be multiples of 16 bytes
@@ -74,7 +75,8 @@ PLAIT_HD constexpr int wht_columns_parked_bytes(const wht_columns_config &c) {
 
 constexpr int wht_columns_smem_bytes(const wht_columns_config &c) {
     const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
-    return wht_columns_parked_bytes(c) + word * tile_words(c.tile);
+    return wht_columns_parked_bytes(c) +
+           word * (tile_words(c.tile) << (c.own_words ? c.log_rounds : 0));
 }
 
 /// Stored types that are instantiated; f32 intermediates of 16-bit transforms come back rounded

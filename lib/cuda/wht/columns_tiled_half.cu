@@ -15,14 +15,14 @@ template <int... K> static kernel_list list(std::integer_sequence<int, K...>) {
 
 template <int... K> static kernel_list pairs(std::integer_sequence<int, K...>) {
     static const kernel_entry entries[] = {
-        wht_columns_tiled_entry<scalar::f16, scalar::f16, K + 6, true>()...,
-        wht_columns_tiled_entry<scalar::bf16, scalar::bf16, K + 6, true>()...,
+        wht_columns_tiled_entry<scalar::f16, scalar::f16, K + 5, true>()...,
+        wht_columns_tiled_entry<scalar::bf16, scalar::bf16, K + 5, true>()...,
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 
 kernel_list list_wht_columns_tiled_half() { return list(std::make_integer_sequence<int, 12>()); }
 
-kernel_list list_wht_columns_tiled_pairs() { return pairs(std::make_integer_sequence<int, 5>()); }
+kernel_list list_wht_columns_tiled_pairs() { return pairs(std::make_integer_sequence<int, 6>()); }
 
 } // namespace plait::impl::cuda

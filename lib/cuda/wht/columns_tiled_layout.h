@@ -1,9 +1,10 @@
 // Address maps and launch data of wht.columns_tiled, log_m = 1..12.
 //
 // Lanes lie on columns, so that every access of a warp is one or more whole runs of a row: one
-// element each, or pairs of 16-bit columns. log_m <= 5: all rows in registers. More: phase 0 holds
-// the top row bits of a tile, phase 1 the others, one exchange between them. Registers hold one or
-// two tiles; the longest columns come in two halves. Runs are 128 bytes, or as long as fits.
+// element each, or pairs of 16-bit columns. log_m <= 5: all rows in registers (not with pairs).
+// More: phase 0 holds the top row bits of a tile, phase 1 the others, one exchange between them.
+// Registers hold one or two tiles; the longest columns come in two halves. Runs are 128 bytes, or
+// as long as fits.
 #pragma once
 
 #include "lib/cuda/wht/columns_layout.h"
@@ -61,6 +62,7 @@ PLAIT_HD constexpr wht_columns_config wht_columns_tiled_make(scalar x, scalar y,
     c.vector = vector;
     c.log_run = c.log_columns = choice.log_run;
     c.log_rounds = choice.log_rounds;
+    c.own_words = choice.log_rounds > 0 && !choice.parked;
     c.parked = choice.parked;
     c.word_wise = wide && choice.parked;
     c.prefetch = choice.prefetch;
@@ -71,10 +73,10 @@ PLAIT_HD constexpr wht_columns_config wht_columns_tiled_make(scalar x, scalar y,
     return c;
 }
 
-/// 16-bit pairs need aligned rows and a tile of at most 2^8 rows.
+/// 16-bit pairs need aligned rows and a tile of at most 2^8 rows. Fewer rows: columns_shuffle.
 PLAIT_HD constexpr bool wht_columns_tiled_pairs(scalar x, scalar y, int log_m, bool vector) {
     const bool half = (x == scalar::f16 || x == scalar::bf16) && x == y;
-    return vector && half && log_m > 5 && log_m <= 10;
+    return vector && half && log_m >= 5 && log_m <= 10;
 }
 
 PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar y, int log_m,
@@ -84,10 +86,14 @@ PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar 
     const bool wide = x == scalar::f64;
     c.log_items = 5;
     c.log_vec = wht_columns_tiled_pairs(x, y, k, vector) ? 1 : 0;
-    c.log_run = (wide ? 4 : 5) + c.log_vec;
+    c.log_run = (wide ? 4 : 5) + (c.log_vec > 0 || k <= (x == scalar::f32 ? 9 : 8) ? 1 : 0);
     if (k + c.log_run < 12) c.log_run = 12 - k;
-    // 64 KB of words: a tile of 2^14 elements of 4 bytes, 2^13 of 8 bytes where two blocks fit
+    // 64 KB of words: 2^14 of 4 bytes, or 2^13 of 8 bytes where two blocks fit
     int left = k + c.log_run - 14;
+    if (left == 1 && c.log_vec > 0) {
+        c.log_items = 6;
+        left = 0;
+    }
     if (left > 0 && !wide) {
         c.log_rounds = 1;
         --left;
@@ -100,7 +106,9 @@ PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar 
         c.log_run -= left;
         if (wide) c.log_items = 6; // a tile of 2^11 rows
     }
-    c.prefetch = k + c.log_run > 14;
+    const int size = wide ? 8 : x == scalar::f32 ? 4 : 2;
+    const bool alone = k + c.log_run > 14 || (c.log_vec > 0 && k >= 8); // few blocks to overlap
+    c.prefetch = alone && size << c.log_run >= 128;
     const int words = (wide ? 2 : 1) << (c.log_items + c.log_rounds);
     const int registers = words > 64 ? 256 : words > 32 ? 128 : 64;
     const int threads = 1 << (k - c.log_rounds - (c.parked ? 1 : 0) + c.log_run - c.log_items);
@@ -110,7 +118,7 @@ PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar 
 
 PLAIT_HD constexpr wht_columns_config wht_columns_tiled_config(scalar x, scalar y, int log_m,
                                                                bool vector) {
-    if (log_m > 5)
+    if (log_m > 5 || wht_columns_tiled_pairs(x, y, log_m, vector))
         return wht_columns_tiled_make(x, y, log_m, vector,
                                       wht_columns_tiled_choose(x, y, log_m, vector));
     wht_columns_config c{};
