@@ -19,7 +19,7 @@ std::vector<std::string> bench(std::vector<std::string> more) {
 } // namespace
 
 TEST_CASE("records have every field") {
-    const outcome o = plait(bench({"wht:f32:b64:n256", "wht:bf16:b8:n64:y@x", "--json"}));
+    const outcome o = program(bench({"wht:f32:b64:n256", "wht:bf16:b8:n64:y@x", "--json"}));
     INFO(o.err);
     CHECK(o.code == 0);
     const auto lines = o.json_lines();
@@ -46,12 +46,12 @@ TEST_CASE("records have every field") {
 }
 
 TEST_CASE("--json without a file may stand before the token") {
-    CHECK(plait(bench({"--json", "wht:f32:b8:n64"})).json().at("token") == "wht:f32:b8:n64");
+    CHECK(program(bench({"--json", "wht:f32:b8:n64"})).json().at("token") == "wht:f32:b8:n64");
 }
 
 TEST_CASE("table, file, baseline") {
     const outcome o =
-        plait(bench({"wht:f32:b8:n64", "--json", "base.jsonl", "--latency", "--no-accuracy"}));
+        program(bench({"wht:f32:b8:n64", "--json", "base.jsonl", "--latency", "--no-accuracy"}));
     CHECK(o.code == 0);
     CHECK(contains(o.out, "median us"));
     CHECK(contains(o.out, "wht:f32:b8:n64"));
@@ -62,7 +62,7 @@ TEST_CASE("table, file, baseline") {
     const auto against = [&](double median, const char *percent) {
         record["median_us"] = median;
         write_file("base.jsonl", record.dump() + "\n");
-        return plait(bench(
+        return program(bench(
             {"wht:f32:b8:n64", "--baseline", "base.jsonl", "--latency", "--fail-above", percent}));
     };
     const outcome slower = against(1e-6, "50");
@@ -77,10 +77,11 @@ TEST_CASE("table, file, baseline") {
 }
 
 TEST_CASE("all candidates, suites") {
-    const auto lines = plait(bench({"wht:f32:b8:n64", "--all-candidates", "--json"})).json_lines();
+    const auto lines =
+        program(bench({"wht:f32:b8:n64", "--all-candidates", "--json"})).json_lines();
     REQUIRE(lines.size() >= 2);
     CHECK(lines[0].at("candidate") != lines[1].at("candidate"));
-    const outcome o = plait(bench(
+    const outcome o = program(bench(
         {"--suite", std::string(PLAIT_SOURCE_DIR) + "/benchmarks/suites/wht_smoke.txt", "--json"}));
     CHECK(o.code == 0);
     CHECK(o.json_lines().size() == 7);

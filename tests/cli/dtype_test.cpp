@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <initializer_list>
 #include <limits>
 
 using namespace plait::cases;

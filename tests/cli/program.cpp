@@ -63,7 +63,7 @@ std::vector<nlohmann::json> outcome::json_lines() const {
     return lines;
 }
 
-outcome plait(const std::vector<std::string> &arguments) {
+outcome program(const std::vector<std::string> &arguments) {
     std::string command = "cd " + quoted(home().string()) +
                           " && env -u PLAIT_LOG -u PLAIT_LOG_FILE -u PLAIT_WISDOM"
                           " -u PLAIT_CANDIDATES -u PLAIT_CPU_ISA " +
@@ -82,7 +82,7 @@ void check_refused(const std::vector<std::string> &arguments, int code, const st
     std::string line;
     for (const std::string &a : arguments) line += " " + a;
     INFO("plait", line);
-    const outcome o = plait(arguments);
+    const outcome o = program(arguments);
     INFO("stdout: ", o.out);
     INFO("stderr: ", o.err);
     CHECK(o.code == code);

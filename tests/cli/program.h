@@ -17,7 +17,7 @@ struct outcome {
 };
 
 /// Runs `plait` with these arguments in the scratch folder, without PLAIT_* in the environment.
-outcome plait(const std::vector<std::string> &arguments);
+outcome program(const std::vector<std::string> &arguments);
 
 /// A scratch folder of this process, removed at its end.
 std::string scratch(const std::string &name);

@@ -30,7 +30,7 @@ template <class T> std::vector<T> read_npy(const std::string &name, cases::npy_t
 }
 
 outcome run(const std::string &token, const std::string &in, const std::string &out) {
-    return plait({"run", token, "--backend", "cpu", "--in", "x=" + in, "--out", "y=" + out});
+    return program({"run", token, "--backend", "cpu", "--in", "x=" + in, "--out", "y=" + out});
 }
 
 } // namespace
@@ -88,8 +88,8 @@ TEST_CASE("values, integers and in place") {
 
     const int32_t f[4] = {INT32_MAX, 1, 0, 0};
     write_npy("f.npy", {'i', 4}, {4}, f);
-    const outcome o = plait({"run", "wht:i32:n4:+overflow", "--backend", "cpu", "--in", "x=f.npy",
-                             "--out", "y=w.npy", "--out", "overflow=flag.npy"});
+    const outcome o = program({"run", "wht:i32:n4:+overflow", "--backend", "cpu", "--in", "x=f.npy",
+                               "--out", "y=w.npy", "--out", "overflow=flag.npy"});
     INFO(o.err);
     CHECK(o.code == 0);
     CHECK(read_npy<int32_t>("flag.npy", {'i', 4}) == std::vector<int32_t>{1});
@@ -114,8 +114,8 @@ TEST_CASE("signs, strides and mixed types") {
     write_npy("s.npy", {'b', 1}, {4}, minus);
     write_npy("x.npy", {'f', 4}, {2, 4}, x);
     const std::vector<double> expected = {-2, 10, 0, -4, -2, 26, 0, -4};
-    const outcome o = plait({"run", "wht:f32:b2:n4:+signs:x.s9.2:y.f64.s5.1", "--backend", "cpu",
-                             "--in", "x=x.npy", "--in", "signs=s.npy", "--out", "y=y.npy"});
+    const outcome o = program({"run", "wht:f32:b2:n4:+signs:x.s9.2:y.f64.s5.1", "--backend", "cpu",
+                               "--in", "x=x.npy", "--in", "signs=s.npy", "--out", "y=y.npy"});
     INFO(o.err);
     CHECK(o.code == 0);
     CHECK(read_npy<double>("y.npy", {'f', 8}) == expected);
@@ -127,14 +127,14 @@ TEST_CASE("signs, strides and mixed types") {
 }
 
 TEST_CASE("a token alone gives the files; JSON reports") {
-    const outcome o = plait({"run", "wht:bf16:b2:n4:+signs"});
+    const outcome o = program({"run", "wht:bf16:b2:n4:+signs"});
     CHECK(o.code == 0);
     CHECK(contains(o.out, "f4 or u2 (bits)"));
     CHECK(contains(o.out, "(2, 4)"));
     const float x[4] = {1, 2, 3, 4};
     write_npy("x.npy", {'f', 4}, {4}, x);
-    const nlohmann::json j = plait({"run", "wht:f32:n4", "--backend", "cpu", "--in", "x=x.npy",
-                                    "--out", "y=y.npy", "--json"})
+    const nlohmann::json j = program({"run", "wht:f32:n4", "--backend", "cpu", "--in", "x=x.npy",
+                                      "--out", "y=y.npy", "--json"})
                                  .json();
     CHECK(j.at("token") == "wht:f32:n4");
     CHECK(j.at("transform_s").get<double>() >= 0);
@@ -182,7 +182,7 @@ TEST_CASE("wrong files and roles are refused before anything is written") {
 
 TEST_CASE("work that fits no memory") {
     // The header of a huge file: sparse, so it takes no room.
-    const outcome o = plait({"verify", "wht:f32:b65536:n1073741824", "--backend", "cpu"});
+    const outcome o = program({"verify", "wht:f32:b65536:n1073741824", "--backend", "cpu"});
     CHECK(o.code == 1);
     CHECK(contains(o.err, "memory"));
 }

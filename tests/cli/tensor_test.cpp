@@ -4,6 +4,7 @@
 #include "src/cli/case/handle.h"
 #include "src/cli/case/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>

@@ -6,7 +6,7 @@
 using namespace cli_test;
 
 TEST_CASE("help of the program and of every command") {
-    const outcome all = plait({"--help"});
+    const outcome all = program({"--help"});
     CHECK(all.code == 0);
     CHECK(all.err.empty());
     CHECK(contains(all.out, "Exit codes: 0 done"));
@@ -16,7 +16,7 @@ TEST_CASE("help of the program and of every command") {
     for (std::vector<std::string> command : commands) {
         CHECK(contains(all.out, command[0]));
         command.push_back("--help");
-        const outcome o = plait(command);
+        const outcome o = program(command);
         INFO(command[0]);
         CHECK(o.code == 0);
         CHECK(o.err.empty());
@@ -25,11 +25,11 @@ TEST_CASE("help of the program and of every command") {
         const bool plans = command.size() == 2 || command[1] == "make";
         CHECK(contains(o.out, "--backend") == plans);
     }
-    CHECK(contains(plait({"wisdom", "--help"}).out, "merge"));
+    CHECK(contains(program({"wisdom", "--help"}).out, "merge"));
 }
 
 TEST_CASE("the version is that of the library") {
-    const outcome o = plait({"--version"});
+    const outcome o = program({"--version"});
     CHECK(o.code == 0);
     CHECK(o.out == "plait " + std::to_string(PLAIT_VERSION_MAJOR) + "." +
                        std::to_string(PLAIT_VERSION_MINOR) + "." +

@@ -5,27 +5,27 @@
 using namespace cli_test;
 
 TEST_CASE("every candidate of problems of every kind") {
-    const outcome o = plait({"verify",
-                             "--backend",
-                             "cpu",
-                             "--all",
-                             "wht:f32:b5:n1024",
-                             "wht:f64:b3:n256:y@x",
-                             "wht:f16:b7:n64:scale=0.125",
-                             "wht:bf16:n4096",
-                             "wht:f16:b3:n32:y.f32",
-                             "wht:f32:n16:b5",
-                             "wht:f32:b2:n8:n8:seq",
-                             "wht:f32:b2:n24.h12s:adj",
-                             "wht:c64:n64:bits=15",
-                             "wht:c128:b2:n16:+signs+diag",
-                             "wht:i32:b2:n64:+overflow",
-                             "wht:i64:n64:y.i32",
-                             "wht:f32:b4:n16:x.s40.2:y.s20.1",
-                             "wht:f32:b4:n8:+signs:signs.s8.1",
-                             "wht:f16:b3:n16:x.a2:y.a2",
-                             "wht:f32:b3:n1",
-                             "wht:f32:b0:n8"});
+    const outcome o = program({"verify",
+                               "--backend",
+                               "cpu",
+                               "--all",
+                               "wht:f32:b5:n1024",
+                               "wht:f64:b3:n256:y@x",
+                               "wht:f16:b7:n64:scale=0.125",
+                               "wht:bf16:n4096",
+                               "wht:f16:b3:n32:y.f32",
+                               "wht:f32:n16:b5",
+                               "wht:f32:b2:n8:n8:seq",
+                               "wht:f32:b2:n24.h12s:adj",
+                               "wht:c64:n64:bits=15",
+                               "wht:c128:b2:n16:+signs+diag",
+                               "wht:i32:b2:n64:+overflow",
+                               "wht:i64:n64:y.i32",
+                               "wht:f32:b4:n16:x.s40.2:y.s20.1",
+                               "wht:f32:b4:n8:+signs:signs.s8.1",
+                               "wht:f16:b3:n16:x.a2:y.a2",
+                               "wht:f32:b3:n1",
+                               "wht:f32:b0:n8"});
     INFO(o.out);
     INFO(o.err);
     CHECK(o.code == 0);
@@ -35,8 +35,8 @@ TEST_CASE("every candidate of problems of every kind") {
 }
 
 TEST_CASE("JSON lines and seeds") {
-    const auto lines = plait({"verify", "--backend", "cpu", "--json", "--seed", "7", "--sample",
-                              "3", "wht:f32:b100:n64", "wht:i32:n8"})
+    const auto lines = program({"verify", "--backend", "cpu", "--json", "--seed", "7", "--sample",
+                                "3", "wht:f32:b100:n64", "wht:i32:n8"})
                            .json_lines();
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].at("token") == "wht:f32:b100:n64");
@@ -48,7 +48,7 @@ TEST_CASE("JSON lines and seeds") {
     CHECK(lines[0].at("error").get<double>() < lines[0].at("bound").get<double>());
     CHECK(lines[1].at("error") == 0);
     const auto other =
-        plait({"verify", "--backend", "cpu", "--json", "--seed", "8", "wht:f32:b100:n64"})
+        program({"verify", "--backend", "cpu", "--json", "--seed", "8", "wht:f32:b100:n64"})
             .json_lines();
     CHECK(other.at(0).at("error") != lines[0].at("error"));
 }
@@ -59,7 +59,7 @@ TEST_CASE("given inputs") {
     file.write(x, 4);
     file.commit();
     const outcome o =
-        plait({"verify", "wht:f32:n4", "--backend", "cpu", "--in", "x=x.npy", "--json"});
+        program({"verify", "wht:f32:n4", "--backend", "cpu", "--in", "x=x.npy", "--json"});
     CHECK(o.code == 0);
     CHECK(o.json().at("error") == 0);
     check_refused({"verify", "wht:f32:n8", "--backend", "cpu", "--in", "x=x.npy"}, 2, "needs (8,)");
@@ -70,9 +70,10 @@ TEST_CASE("given inputs") {
 TEST_CASE("suites, and one bad token among good ones") {
     write_file("suite.txt", "# two\nwht:f32:n8 wht:f64:n16\n\nwht:f32:n32 # last\n");
     const auto lines =
-        plait({"verify", "--suite", "suite.txt", "--backend", "cpu", "--json"}).json_lines();
+        program({"verify", "--suite", "suite.txt", "--backend", "cpu", "--json"}).json_lines();
     CHECK(lines.size() == 3);
-    const outcome o = plait({"verify", "wht:f32:n12", "wht:f32:n8", "--backend", "cpu", "--json"});
+    const outcome o =
+        program({"verify", "wht:f32:n12", "wht:f32:n8", "--backend", "cpu", "--json"});
     CHECK(o.code == 2);
     CHECK(o.json_lines().size() == 1);
     write_file("empty.txt", "# nothing\n");

@@ -4,23 +4,23 @@
 using namespace cli_test;
 
 TEST_CASE("make, use, show") {
-    const outcome made = plait({"wisdom", "make", "wht:f32:b4:n64", "wht:f64:n32", "--backend",
-                                "cpu", "--rigor", "exhaustive", "-o", "w.txt"});
+    const outcome made = program({"wisdom", "make", "wht:f32:b4:n64", "wht:f64:n32", "--backend",
+                                  "cpu", "--rigor", "exhaustive", "-o", "w.txt"});
     INFO(made.err);
     CHECK(made.code == 0);
     CHECK(contains(made.out, "wht:f32:b4:n64"));
     CHECK(contains(read_file("w.txt"), "plait-wisdom 1\n"));
 
-    const auto lines = plait({"wisdom", "show", "w.txt", "--json"}).json_lines();
+    const auto lines = program({"wisdom", "show", "w.txt", "--json"}).json_lines();
     REQUIRE(lines.size() >= 3); // both candidates of the first token, one or more of the second
     for (const nlohmann::json &j : lines) {
         CHECK(j.at("seconds").get<double>() > 0);
         CHECK(contains(j.at("device").get<std::string>(), "cpu/"));
     }
-    CHECK(contains(plait({"wisdom", "show", "w.txt"}).out, "wht.cpu.ref"));
+    CHECK(contains(program({"wisdom", "show", "w.txt"}).out, "wht.cpu.ref"));
 
-    const outcome used =
-        plait({"plan", "wht:f32:b4:n64", "--backend", "cpu", "--wisdom", "w.txt", "--wisdom-only"});
+    const outcome used = program(
+        {"plan", "wht:f32:b4:n64", "--backend", "cpu", "--wisdom", "w.txt", "--wisdom-only"});
     INFO(used.err);
     CHECK(used.code == 0);
     CHECK(contains(used.out, "wisdom"));
@@ -37,14 +37,14 @@ TEST_CASE("merge keeps the faster of equal lines, and every device") {
                         "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 1 | 1e-06\n"
                         "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 2 | 9e-06\n"
                         "torn | line\n");
-    const outcome o = plait({"wisdom", "merge", "a.txt", "b.txt", "-o", "ab.txt"});
+    const outcome o = program({"wisdom", "merge", "a.txt", "b.txt", "-o", "ab.txt"});
     CHECK(o.code == 0);
     CHECK(contains(o.out, "1 torn"));
     CHECK(read_file("ab.txt") == "plait-wisdom 1\n"
                                  "wht:f32:n8 | cpu/AVX2/2c/Y | wht.cpu.simd | 1 | 5e-06\n"
                                  "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 1 | 1e-06\n"
                                  "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 2 | 9e-06\n");
-    CHECK(plait({"wisdom", "merge", "ab.txt", "a.txt", "-o", "again.txt"}).code == 0);
+    CHECK(program({"wisdom", "merge", "ab.txt", "a.txt", "-o", "again.txt"}).code == 0);
     CHECK(read_file("again.txt") == read_file("ab.txt"));
 }
 
