@@ -30,7 +30,13 @@ constexpr plan_kind kind_tiled = {columns::tiled, 1, false};
 constexpr int most_columns = 4; // column passes of any kind
 constexpr plan_kind kind_multi = {columns::tiled, most_columns, true};
 
-constexpr int longest_block = 15;
+/// log2 of the longest rows that wht.block takes for these types; negative where there is none.
+constexpr int longest_block(scalar x, scalar y) {
+    int log_n = 30;
+    while (log_n >= 0 && !wht_block_exists(x, y, log_n)) --log_n;
+    return log_n;
+}
+
 constexpr int longest_columns = 12;
 
 /// How many bits each pass transforms, and the estimate of it.
@@ -124,7 +130,8 @@ public:
             split found = none();
             split current;
             current.count = count;
-            for (int c = std::min(longest_block, r_.log_n); c >= 0; --c) {
+            for (int c = std::min(longest_block(r_.x, block_y(count == 0)), r_.log_n); c >= 0;
+                 --c) {
                 if (r_.log_n - c > count * longest_columns) break;
                 if (count == 0 && c != r_.log_n) break;
                 if (!block_fits(c)) continue;
@@ -382,11 +389,11 @@ verdict shared_rules(const problem &problem, const profile &device, wht_rows *r)
 }
 
 verdict block_rule(const wht_rows &r, const profile &device) {
-    const bool any = wht_block_exists(r.x, r.y, std::min(r.log_n, longest_block));
-    if (!any)
+    const int longest = longest_block(r.x, r.y);
+    if (!wht_block_exists(r.x, r.y, std::min(r.log_n, longest)))
         return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n, " as ",
                     scalar_name(r.y));
-    if (r.log_n > longest_block) return text("n=", r.n, " is over ", int64_t{1} << longest_block);
+    if (r.log_n > longest) return text("n=", r.n, " is over ", int64_t{1} << longest);
     if (builder(r, device, kind_block).best().count >= 0) return "";
     return text("n=", r.n, " does not fit the ", device.smem_per_block,
                 " bytes of shared memory of a block");
@@ -403,10 +410,11 @@ verdict columns_rule(const wht_rows &r, const profile &device, const plan_kind &
             return text("row stride ", r.y_stride, " of y is no multiple of 16 bytes");
     }
     const scalar mid = types_of(r, kind).mid;
-    if (!wht_block_exists(r.x, mid, std::min(r.log_n, longest_block)))
+    const int longest = longest_block(r.x, mid);
+    if (!wht_block_exists(r.x, mid, std::min(r.log_n, longest)))
         return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n, " as ",
                     scalar_name(mid));
-    if (r.log_n <= longest_block)
+    if (r.log_n <= longest)
         return text("n=", r.n, " is too short for a column pass, which would store ",
                     scalar_name(mid), " as ", scalar_name(r.y));
     return text("n=", r.n, " is beyond wht.block and ", kind.max_columns, " column pass",

@@ -98,7 +98,7 @@ TEST_CASE("golden plans") {
             const bool half =
                 p.find(PLAIT_Y)->dtype == PLAIT_F16 || p.find(PLAIT_Y)->dtype == PLAIT_BF16;
             if (half && device.facts.backend == PLAIT_CUDA && p.wht().axes > 0 && !p.empty &&
-                p.wht().axis[p.wht().axes - 1].length > 32768)
+                p.wht().axis[p.wht().axes - 1].length > 65536)
                 text += plan_of(token, device.facts, wide);
         }
         check_golden(device.name + ".txt", text);

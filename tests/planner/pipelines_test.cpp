@@ -281,9 +281,9 @@ TEST_CASE("CUDA plans compute the transform") {
         run_and_compare("wht:f32:b2:n131072:scale=0.003", h200, name, f32);
         run_and_compare("wht:f32:b2:n131072:y@x", h200, name, f32);
         run_and_compare("wht:f64:n65536:scale=-7", h200, name, f64);
-        run_and_compare("wht:f16:b2:n65536:scale=0.00390625:y.f32", h200, name, f32);
+        run_and_compare("wht:f16:b2:n131072:scale=0.00390625:y.f32", h200, name, f32);
         // More rows than parts of a row, and the other way round.
-        run_and_compare("wht:f32:b33:n65536:x.s65540.1:y.s65544.1", h200, name, f32);
+        run_and_compare("wht:f32:b33:n131072:x.s131076.1:y.s131080.1", h200, name, f32);
         run_and_compare("wht:f32:b2:n524288:x.s524292.1:y.s524292.1@x", h200, name, f32);
     }
     run_and_compare("wht:f32:b3:n131072:x.s131073.1:y.s131075.1", h200, "wht.cuda.two_pass.tiled",
@@ -295,17 +295,17 @@ TEST_CASE("CUDA plans of 16-bit data round between passes or not") {
     const double f16 = std::ldexp(2.5, -11), bf16 = std::ldexp(2.5, -8); // two roundings
     const double f16_once = std::ldexp(1.0, -11), bf16_once = std::ldexp(1.0, -8);
     for (const char *name : {"wht.cuda.two_pass.shuffle", "wht.cuda.two_pass.tiled"}) {
-        run_and_compare("wht:f16:b2:n65536:scale=0.00390625", h200, name, f16);
+        run_and_compare("wht:f16:b2:n131072:scale=0.00390625", h200, name, f16);
         // All of this scale early would do; none early would overflow: 2^15 * 8 is beyond f16.
         run_and_compare("wht:f16:b2:n131072:scale=0.0027", h200, name, f16);
-        run_and_compare("wht:bf16:b2:n65536:scale=3", h200, name, bf16);
-        run_and_compare("wht:bf16:b3:n65536:x.s65544.1:y.s65552.1", h200, name, bf16);
+        run_and_compare("wht:bf16:b2:n131072:scale=3", h200, name, bf16);
+        run_and_compare("wht:bf16:b3:n131072:x.s131080.1:y.s131088.1", h200, name, bf16);
     }
-    for (const char *token : {"wht:f16:b2:n131072:scale=0.0027", "wht:f16:n65536:scale=1e-07:y@x"})
+    for (const char *token : {"wht:f16:b2:n131072:scale=0.0027", "wht:f16:n131072:scale=1e-07:y@x"})
         run_and_compare(token, h200, "wht.cuda.multi_pass", f16_once);
-    run_and_compare("wht:bf16:b3:n65536:x.s65544.1:y.s65538.1", h200, "wht.cuda.multi_pass",
+    run_and_compare("wht:bf16:b3:n131072:x.s131080.1:y.s131074.1", h200, "wht.cuda.multi_pass",
                     bf16_once);
-    run_and_compare("wht:f32:b2:n65536:scale=0.001:y.f16", h200, "wht.cuda.multi_pass", f16_once);
+    run_and_compare("wht:f32:b2:n131072:scale=0.001:y.f16", h200, "wht.cuda.multi_pass", f16_once);
 }
 
 TEST_CASE("CUDA plans of three and more passes") {
