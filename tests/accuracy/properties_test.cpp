@@ -22,7 +22,8 @@ std::vector<plait_dtype> types() {
 
 /// Around the borders between the kernels of the CPU and of the device.
 std::vector<int> sizes() {
-    if (config().small) return {1, 5, 11, 15};
+    if (config().small || config().brief) return {0, 1, 5, 8, 11, 15};
+    if (!on_device()) return {0, 1, 2, 3, 4, 5, 7, 8, 11, 13, 14, 15, 16};
     return {0, 1, 2, 3, 4, 5, 7, 8, 10, 12, 13, 14, 15, 16, 17};
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("kernels: which of the compiled ones ran") {
     wht_launch l{};
     for (scalar x : types)
         for (scalar y : types)
-            for (int k = 0; k <= 15; ++k)
+            for (int k = 0; k <= 20; ++k)
                 for (bool vector : {false, true}) {
                     if (wht_block_launch(x, y, k, vector, &l))
                         compiled.insert(std::string("wht.block ") + l.variant);

@@ -10,16 +10,21 @@
 #include <ctime>
 #include <doctest/doctest.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+// GCC says it with macros, clang with features.
+#if defined(__has_feature)
+#    define PLAIT_TEST_FEATURE(name) __has_feature(name)
+#else
+#    define PLAIT_TEST_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || PLAIT_TEST_FEATURE(address_sanitizer)
 constexpr bool built_with_asan = true;
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-constexpr bool built_with_asan = true;
-#    else
-constexpr bool built_with_asan = false;
-#    endif
 #else
 constexpr bool built_with_asan = false;
+#endif
+#if defined(__SANITIZE_THREAD__) || PLAIT_TEST_FEATURE(thread_sanitizer)
+constexpr bool built_with_tsan = true;
+#else
+constexpr bool built_with_tsan = false;
 #endif
 
 namespace plait::test {
@@ -51,6 +56,7 @@ int main(int argc, char **argv) {
     s.backend = PLAIT_CUDA;
 #endif
     s.exact_buffers = built_with_asan;
+    s.brief = built_with_asan || built_with_tsan;
     if (const char *seed = std::getenv("PLAIT_TEST_SEED"))
         s.seed = std::strcmp(seed, "time") == 0 ? static_cast<uint64_t>(std::time(nullptr))
                                                 : std::strtoull(seed, nullptr, 0);

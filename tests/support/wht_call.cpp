@@ -314,9 +314,9 @@ double worst_ratio(const wht_call &c, const expectation &ref, const bytes &y, do
             const long double want =
                 ref.value[e * static_cast<size_t>(parts) + static_cast<size_t>(p)];
             const long double got = load(part, y.data(), at[e] * parts + p);
-            // A reference beyond the largest value of the type is stored as Inf.
-            const double stored = rounded(part, want);
-            if (!std::isfinite(stored) || !std::isfinite(got)) {
+            if (!std::isfinite(want) || !std::isfinite(got)) {
+                // A reference beyond the largest value of the type is stored as Inf.
+                const double stored = rounded(part, want);
                 n->broken |= std::isnan(stored) ? !std::isnan(got) : !(got == stored);
                 continue;
             }
@@ -367,6 +367,7 @@ std::string first_difference(const wht_call &c, const expectation &ref, const by
 }
 
 std::string gap_damage(const wht_call &c, const bytes &y, const bytes &before) {
+    if (c.span(PLAIT_Y) == c.elements()) return ""; // no gaps
     std::vector<bool> owned(y.size(), false);
     const auto size = static_cast<size_t>(bytes_of(c.y_type()));
     for (int64_t p : positions(c, PLAIT_Y))
