@@ -143,7 +143,8 @@ PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n
     return c;
 }
 
-/// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64.
+/// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64; 80 where a thread
+/// also computes the places of many rows.
 PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool vector) {
     const bool wide = x == scalar::f64, half = x == scalar::f16 || x == scalar::bf16;
     wht_block_choice c{};
@@ -152,10 +153,12 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
         c.log_items = 4;
         c.log_tile = c.log_items + (half ? 7 : 8);
         c.prefetch = half && vector && log_n >= 8;
+        if (wide || !vector) registers = 80;
     } else if (log_n == 10) {
         c.log_items = 5;
         c.log_tile = 12;
         c.prefetch = half && vector;
+        if (!vector) registers = 80;
     } else if (wide) {
         c.log_items = 5;
         c.log_tile = wht_min(wht_max(log_n, 12), 14);
