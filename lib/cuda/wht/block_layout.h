@@ -143,17 +143,18 @@ PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n
     return c;
 }
 
-/// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64; 80 where a thread
-/// also computes the places of many rows.
+/// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64; more where a
+/// thread also computes the places of many rows.
 PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool vector) {
     const bool wide = x == scalar::f64, half = x == scalar::f16 || x == scalar::bf16;
     wht_block_choice c{};
     int registers = 64;
     if (log_n <= 9) {
+        const bool places = wide || !vector;
         c.log_items = 4;
-        c.log_tile = c.log_items + (half ? 7 : 8);
+        c.log_tile = c.log_items + (half || places ? 7 : 8);
         c.prefetch = half && vector && log_n >= 8;
-        if (wide || !vector) registers = 80;
+        if (places) registers = 96;
     } else if (log_n == 10) {
         c.log_items = 5;
         c.log_tile = 12;
