@@ -20,29 +20,35 @@ constexpr types types_of(scalar x, scalar y) {
 
 // clang-format off: a column is log2 of the length, 0..16
 inline constexpr double block_vector[4][17] = {
-    {.95, .94, .94, .94, .94, .95, .94, .95, .95, .95, .94, .92, .92, .91, .92, .89, .75}, // f32
-    {.95, .94, .94, .94, .94, .93, .93, .95, .93, .93, .95, .92, .93, .93, .88, .81, .75}, // f64
-    {.94, .94, .94, .94, .94, .94, .94, .94, .92, .92, .97, .97, .97, .96, .86, .75, .75}, // half
-    {.96, .96, .96, .96, .96, .96, .96, .96, .96, .96, .96, .96, .96, .96, .87, .87, .75}, // mixed
+    {.95, .94, .94, .94, .95, .95, .95, .95, .95, .95, .95, .92, .92, .91, .92, .93, .84}, // f32
+    {.95, .93, .95, .94, .93, .94, .94, .94, .94, .94, .95, .92, .92, .93, .91, .82, .82}, // f64
+    {.98, .98, .97, .97, .98, .98, .97, .95, .98, .98, .98, .98, .98, .97, .84, .74, .62}, // half
+    {.92, .92, .92, .92, .92, .92, .92, .92, .92, .92, .92, .97, .97, .97, .97, .87, .87}, // mixed
 };
 inline constexpr double block_element[4][17] = {
-    {.98, .95, .94, .93, .92, .90, .94, .98, .98, .98, .97, .96, .96, .96, .92, .84, .75}, // f32
-    {.96, .97, .97, .97, .97, .97, .97, .97, .97, .97, .96, .97, .97, .97, .88, .81, .75}, // f64
-    {.60, .53, .51, .50, .49, .47, .56, .65, .67, .68, .67, .67, .67, .65, .58, .49, .75}, // half
-    {.86, .86, .86, .86, .86, .86, .86, .86, .86, .86, .86, .85, .85, .87, .82, .68, .75}, // mixed
+    {.98, .94, .92, .90, .88, .87, .93, .99, .98, .97, .97, .96, .96, .96, .94, .85, .82}, // f32
+    {.97, .97, .99, .97, .97, .98, .97, .98, .97, .98, .97, .98, .97, .98, .92, .84, .84}, // f64
+    {.61, .49, .48, .46, .45, .44, .50, .60, .65, .66, .68, .67, .67, .65, .59, .53, .57}, // half
+    {.85, .85, .85, .85, .85, .85, .85, .85, .85, .85, .85, .87, .84, .87, .83, .70, .70}, // mixed
 };
-// A column is log2 of the rows of a column, 1..12.
-inline constexpr double columns_tiled[4][12] = {
-    {.97, .97, .97, .97, .96, .97, .95, .94, .92, .86, .83, .65}, // f32
-    {.97, .98, .98, .98, .98, .98, .98, .92, .91, .87, .81, .63}, // f64
-    {.79, .80, .80, .80, .79, .96, .94, .86, .84, .74, .62, .52}, // half
-    {.99, .99, .99, .99, .99, .99, .99, .99, .97, .87, .84, .64}, // mixed
+// A column is log2 of the rows of a column, 1..12: rows 2^12 elements apart, and 2^15 or more.
+inline constexpr double columns_tiled_near[4][12] = {
+    {.98, .98, .97, .98, .96, .97, .97, .97, .95, .91, .87, .69},         // f32
+    {.97, .98, .98, .99, .99, .99, .99, .98, .94, .90, .85, .66},         // f64
+    {.79, .81, .80, .80, .99, .98, .96, .98, .90, .78, .54, .45},         // half
+    {1.02, 1.02, 1.02, 1.02, 1.01, 1.02, 1.02, 1.02, .96, .92, .87, .62}, // mixed
+};
+inline constexpr double columns_tiled_far[4][12] = {
+    {.97, .97, .97, .98, .96, .97, .96, .95, .90, .81, .80, .68},         // f32
+    {.97, .98, .98, .98, .98, .98, .97, .96, .88, .86, .78, .65},         // f64
+    {.80, .81, .80, .80, .99, .96, .93, .94, .88, .79, .53, .45},         // half
+    {1.02, 1.02, 1.02, 1.02, 1.01, 1.01, 1.01, 1.00, .90, .83, .81, .61}, // mixed
 };
 inline constexpr double columns_shuffle[4][5] = {
-    {.99, .99, .99, .98, .95}, // f32
-    {.99, .99, .98, .97, .95}, // f64
-    {.99, .99, .99, .98, .82}, // half
-    {.99, .99, .99, .99, .99}, // mixed
+    {.99, .99, .99, .98, .97},      // f32
+    {.99, .99, .98, .97, .95},      // f64
+    {1.00, 1.00, 1.00, .99, .83},   // half
+    {1.03, 1.02, 1.02, 1.02, 1.02}, // mixed
 };
 // clang-format on
 
@@ -69,10 +75,17 @@ constexpr double block_share(scalar x, scalar y, int log_n, bool vector) {
     return (vector ? block_vector : block_element)[row][column(log_n, 0, 16)];
 }
 
-constexpr double columns_share(bool shuffle, scalar x, scalar y, int log_m) {
+/// The element-wise kernel takes any rows, and is the better one at some lengths.
+constexpr bool element_is_faster(scalar x, scalar y, int log_n) {
+    return block_share(x, y, log_n, false) > block_share(x, y, log_n, true) + 0.01;
+}
+
+constexpr double columns_share(bool shuffle, scalar x, scalar y, int log_m, int log_inner) {
     const auto row = static_cast<size_t>(types_of(x, y));
-    return shuffle ? columns_shuffle[row][column(log_m, 1, 5)]
-                   : columns_tiled[row][column(log_m, 1, 12)];
+    if (shuffle) return columns_shuffle[row][column(log_m, 1, 5)];
+    const double near = columns_tiled_near[row][column(log_m, 1, 12)];
+    const double far = columns_tiled_far[row][column(log_m, 1, 12)];
+    return near + (far - near) / 3 * column(log_inner, 12, 15);
 }
 
 } // namespace plait::impl::wht_cost

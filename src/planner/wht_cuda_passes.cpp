@@ -79,6 +79,7 @@ wht_passes::first_pass wht_passes::first(int log_block) const {
 bool wht_passes::block_vector(const first_pass &f, int log_block) const {
     const bool to_work = !only(log_block) && mid_.work;
     const scalar y = block_y(log_block);
+    if (wht_cost::element_is_faster(r_.x, y, log_block)) return false;
     return rows_aligned(r_.x, log_block, r_.x_align, f.x_stride) &&
            rows_aligned(y, log_block, to_work ? 16 : r_.y_align, f.y_stride) &&
            wht_aligned16(f.x_step, r_.x) && wht_aligned16(f.y_step, y);
@@ -173,7 +174,8 @@ cost wht_passes::price(const wht_split &s) const {
         const scalar out = last ? r_.y : mid_.type;
         columns_launch(m, log_inner, last, &l);
         add_pass(sum, device_,
-                 wht_cost::columns_share(kind_.kernel == wht_columns::shuffle, mid_.type, out, m),
+                 wht_cost::columns_share(kind_.kernel == wht_columns::shuffle, mid_.type, out, m,
+                                         log_inner),
                  elements * (mid + scalar_bytes(out)), elements * (m + (last ? scaling : 0)), wide_,
                  elements / std::ldexp(1.0, m + l.log_columns), 1, warm_);
         log_inner += m;
