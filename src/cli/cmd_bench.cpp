@@ -123,6 +123,8 @@ int bench_all(const arguments &a) {
     // A wrong token at the end of a suite is found before minutes of measuring.
     for (const std::string &token : tokens) cases::make_desc(token);
 
+    if (!path.empty()) check_writable(path);
+
     const session s(a.common);
     const std::unique_ptr<cases::device> dev = s.open();
     json_sink sink(a.json_wanted, path);

@@ -50,11 +50,15 @@ void check_files(const std::vector<tensor> &tensors, const std::map<plait_role, 
         if (out.count(t.role) && !t.writes())
             throw failure(PLAIT_ERR_INVALID_ARGUMENT,
                           "--out " + t.name + ": role " + t.name + " is an input");
-        if (t.reads() && !in.count(t.role))
+    }
+    for (const tensor &t : tensors) {
+        if (!t.reads()) continue;
+        if (!in.count(t.role))
             throw failure(PLAIT_ERR_INVALID_ARGUMENT,
                           "role " + t.name + " is read and has no --in " + t.name + "=file.npy");
-        if (t.reads()) tensor_file(in.at(t.role), t);
+        tensor_file(in.at(t.role), t);
     }
+    for (const auto &[role, path] : out) check_writable(path);
     if (out.empty())
         throw failure(PLAIT_ERR_INVALID_ARGUMENT, "no --out: the result would be thrown away");
 }

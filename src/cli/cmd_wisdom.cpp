@@ -93,6 +93,7 @@ int make(make_arguments &a) {
         throw failure(PLAIT_ERR_INVALID_ARGUMENT,
                       "wisdom make: --rigor estimate measures nothing; take measure or exhaustive");
     for (const std::string &token : tokens) cases::make_desc(token);
+    check_writable(a.out);
     const session s(a.common);
     s.open(); // a profile cannot measure: say so before planning
     const table columns({{"token", 36, true}, {"candidate", 28, true}, {"median", 12}});

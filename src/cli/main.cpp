@@ -36,6 +36,20 @@ int main(int argc, char **argv) {
     cli::add_bench(program, run);
     cli::add_wisdom(program, run);
 
+    // CLI11 would only say that a subcommand is required.
+    const CLI::App *level = &program;
+    for (int i = 1; i < argc && argv[i][0] != '-' && !level->get_subcommands({}).empty(); ++i) {
+        const CLI::App *next = nullptr;
+        for (const CLI::App *command : level->get_subcommands({}))
+            if (command->get_name() == argv[i]) next = command;
+        if (!next)
+            return complain(std::string("there is no command \"") + argv[i] + "\"; `" +
+                                (level == &program ? "plait" : "plait " + level->get_name()) +
+                                " --help` lists them",
+                            2);
+        level = next;
+    }
+
     try {
         program.parse(argc, argv);
     } catch (const CLI::ParseError &e) {

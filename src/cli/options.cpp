@@ -182,6 +182,16 @@ void write_text(const std::string &path, const std::string &text) {
     }
 }
 
+void check_writable(const std::string &path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    struct stat facts {};
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+        throw failure(PLAIT_ERR_IO, path + ": cannot be written: " + std::strerror(errno));
+    if (path.empty() || (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)))
+        throw failure(PLAIT_ERR_IO, path + ": cannot be written: it is a directory");
+}
+
 std::vector<std::string> read_suite(const std::string &path) {
     std::istringstream lines(read_text(path));
     std::vector<std::string> tokens;

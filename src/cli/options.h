@@ -52,6 +52,9 @@ std::string read_text(const std::string &path);
 /// Writes beside the target and renames.
 void write_text(const std::string &path, const std::string &text);
 
+/// Throws when no file can be made there: better before the work than after it.
+void check_writable(const std::string &path);
+
 /// Tokens of a suite: one per line; `#` begins a comment.
 std::vector<std::string> read_suite(const std::string &path);
 

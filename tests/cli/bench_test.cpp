@@ -89,5 +89,12 @@ TEST_CASE("all candidates, suites") {
 
 TEST_CASE("what cannot be measured") {
     check_refused(bench({"wht:f32:b0:n8", "--json"}), 2, "is empty");
-    check_refused(bench({"wht:f32:b65536:n1073741824", "--json"}), 1, "memory");
+    // In place it fits the machine, so there is a plan; with the copy's buffer it cannot.
+    const std::string profile = program({"info", "--backend", "cpu", "--profile-text"}).out;
+    const size_t at = profile.find("memory_bytes ");
+    REQUIRE(at != std::string::npos);
+    const long long memory = std::stoll(profile.substr(at + 13));
+    const long long rows = memory / 10 * 6 / 4 / 1048576;
+    check_refused(bench({"wht:f32:b" + std::to_string(rows) + ":n1048576:y@x", "--json"}), 1,
+                  "of host memory");
 }

@@ -38,7 +38,8 @@ TEST_CASE("the version is that of the library") {
 
 TEST_CASE("usage errors are code 2 and one sentence") {
     check_refused({}, 2, "subcommand");
-    check_refused({"dance"}, 2, "dance");
+    check_refused({"dance"}, 2, "no command \"dance\"");
+    check_refused({"wisdom", "lose"}, 2, "no command \"lose\"");
     check_refused({"plan"}, 2, "TOKEN");
     check_refused({"plan", "wht:f32:n8", "--speed", "9"}, 2, "--speed");
     check_refused({"plan", "wht:f32:n8", "--backend", "tpu"}, 2, "tpu");
@@ -48,7 +49,7 @@ TEST_CASE("usage errors are code 2 and one sentence") {
     check_refused({"plan", "wht:f32:n8", "--device", "-1"}, 2, "device");
     check_refused({"plan", "wht:f32:n8", "--workspace-limit", "lots"}, 2, "lots");
     check_refused({"plan", "wht:f32:n8", "--time-limit", "0"}, 2, "time-limit");
-    check_refused({"plan", "wht:f32:n8", "--candidates", ",,"}, 2, "pattern");
+    check_refused({"plan", "wht:f32:n8", "--candidates", ",,"}, 2, "empty glob");
     check_refused({"plan", "wht:f32:n8", "--profile", "x", "--backend", "cpu"}, 2, "--profile");
     check_refused({"wisdom"}, 2, "subcommand");
     check_refused({"bench"}, 2, "tokens or --suite");
