@@ -102,10 +102,10 @@ TEST_CASE("simd: every pair of types and length at every level against ref") {
             for (const scalar y : types) {
                 if (cpu::wht_simd_accumulator(x, y) == scalar::none) continue;
                 for (int k = 0; k <= 18; ++k)
-                    for (int repeat = 0; repeat < (k < 12 ? 3 : 1); ++repeat) {
+                    for (int repeat = 0; repeat < (k < 12 ? 2 : 1); ++repeat) {
                         rng r(s + index++);
                         const rows_call c =
-                            random_call(r, x, y, int64_t{1} << k, k < 15 ? 40000 : 300000);
+                            random_call(r, x, y, int64_t{1} << k, k < 12 ? 8000 : 20000);
                         INFO("seed ", s + index - 1, ": ", c.text());
                         check_call(c, r);
                     }
@@ -138,12 +138,13 @@ TEST_CASE("simd: long rows, shared by threads and not") {
     const uint64_t s = seed("simd long");
     rng r(s);
     for (const scalar t : types)
-        for (const int k : {19, 20, 22})
+        for (const int k : {19, 20, 21}) // lengths modulo 3 take different ways to be joined
             for (const int threads : {1, 3}) {
+                if (k == 21 && t != scalar::f32 && t != scalar::bf16) continue;
                 rows_call c;
                 c.x = c.y = t;
                 c.n = int64_t{1} << k;
-                c.rows = k == 19 ? 4 : 1;
+                c.rows = k == 19 ? 2 : 1;
                 c.x_stride = c.y_stride = c.n + 5;
                 c.threads = threads;
                 c.in_place = threads == 1;
@@ -156,7 +157,7 @@ TEST_CASE("simd: long rows, shared by threads and not") {
 TEST_CASE("simd: levels and numbers of threads give the same bits") {
     const uint64_t s = seed("simd bits");
     for (const scalar t : types)
-        for (const int k : {3, 7, 11, 13, 15, 16, 18, 19}) {
+        for (const int k : {3, 7, 11, 13, 15, 16, 17, 18}) {
             rng r(s + static_cast<uint64_t>(k));
             rows_call c;
             c.x = c.y = t;

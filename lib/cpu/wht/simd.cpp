@@ -29,6 +29,7 @@ struct simd_team {
     void (*barrier)();
 
     int64_t begin(int64_t count, int id) const {
+        if (size == 1) return id * count; // no divisions for a short row of a single thread
         return count / size * id + std::min<int64_t>(count % size, id);
     }
     int64_t begin(int64_t count) const { return begin(count, tid); }
@@ -39,9 +40,7 @@ struct simd_team {
 };
 
 inline int log2_floor(int64_t n) {
-    int b = 0;
-    while (n >> (b + 1) != 0) ++b;
-    return b;
+    return 63 - static_cast<int>(hwy::Num0BitsAboveMS1Bit_Nonzero64(static_cast<uint64_t>(n)));
 }
 
 /// Stages that the topmost of several sweeps does to join 2^c blocks.
@@ -66,6 +65,25 @@ template <typename T> struct scaling {
     scaling unless(bool later) const { return {factor, apply && !later}; }
 };
 
+/// A transform of a few elements without vectors: what is left of an incomplete one.
+template <typename T, int bits, bool scaled>
+HWY_INLINE void one_by_one(const T *src, T *dst, T factor) {
+    using sum = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    using arithmetic = typename std::conditional_t<std::is_integral_v<T>, sum, T>; // no overflow
+    constexpr int n = 1 << bits;
+    arithmetic v[n];
+    for (int j = 0; j < n; ++j) v[j] = static_cast<arithmetic>(src[j]);
+    for (int h = 1; h < n; h *= 2)
+        for (int j = 0; j < n; ++j)
+            if ((j & h) == 0) {
+                const arithmetic a = v[j], b = v[j + h];
+                v[j] = a + b;
+                v[j + h] = a - b;
+            }
+    for (int j = 0; j < n; ++j)
+        dst[j] = scaled ? static_cast<T>(v[j] * factor) : static_cast<T>(v[j]);
+}
+
 /// The lowest in_lanes + bits stages of `total` contiguous elements. Where a transform is shorter
 /// than a vector, the last vector may be incomplete.
 template <typename T, int in_lanes, int bits, bool scaled>
@@ -81,18 +99,9 @@ void first_sweep(const T *src, T *dst, int64_t total, T factor) {
         r.stages();
         r.template store<scaled>(dst + i, lanes<T>, scale);
     }
-    if constexpr (bits == 0 && in_lanes < lane_bits<T>) {
-        constexpr int64_t n = int64_t{1} << in_lanes;
-        HWY_ALIGN T one[lanes<T>] = {};
-        for (; i < total; i += n) {
-            std::memcpy(one, src + i, n * sizeof(T));
-            registers<T, 0> r;
-            r.read(one, lanes<T>);
-            r.template lane_stages<in_lanes>(signs);
-            r.template store<scaled>(one, lanes<T>, scale);
-            std::memcpy(dst + i, one, n * sizeof(T));
-        }
-    }
+    if constexpr (bits == 0 && in_lanes < lane_bits<T>)
+        for (; i < total; i += int64_t{1} << in_lanes)
+            one_by_one<T, in_lanes, scaled>(src + i, dst + i, factor);
 }
 
 /// In place: `bits` stages between neighbours of `rows` rows that lie `stride` apart.
@@ -268,7 +277,7 @@ void gapped_short_rows(const T *src, int64_t src_stride, T *dst, int64_t dst_str
 /// Rows for all threads together: those left over when each has as many rows of its own, unless a
 /// row is so short that barriers cost more than they gain.
 inline int64_t shared_rows(int64_t rows, int b, int leaf, simd_team team) {
-    return b >= leaf + 3 ? rows % team.size : 0;
+    return team.size > 1 && b >= leaf + 3 ? rows % team.size : 0;
 }
 
 template <typename T> void plain_rows(const wht_simd_args &a, simd_team team) {
