@@ -65,7 +65,15 @@ typedef void                *plait_stream; /* a cudaStream_t; the CPU backend ig
 
 /* ---- Enumerations: every value is explicit; values are never reused --------------------- */
 
-typedef enum plait_status {
+/* In C any int fits an enum. In C++ it does if the type is fixed: a foreign number is an error that
+ * plait reports, not undefined behaviour. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#  define PLAIT_INT : int
+#else
+#  define PLAIT_INT
+#endif
+
+typedef enum plait_status PLAIT_INT {
     PLAIT_OK                   = 0,
     PLAIT_ERR_INVALID_ARGUMENT = 1,  /* one argument is wrong by itself                      */
     PLAIT_ERR_INVALID_DESC     = 2,  /* settings contradict each other                       */
@@ -83,9 +91,9 @@ typedef enum plait_status {
     PLAIT_ERR_INTERNAL         = 14  /* a bug in plait                                       */
 } plait_status;
 
-typedef enum plait_backend { PLAIT_CPU = 1, PLAIT_CUDA = 2 } plait_backend;
+typedef enum plait_backend PLAIT_INT { PLAIT_CPU = 1, PLAIT_CUDA = 2 } plait_backend;
 
-typedef enum plait_dtype {
+typedef enum plait_dtype PLAIT_INT {
     PLAIT_F64 = 1, PLAIT_F32 = 2, PLAIT_F16 = 3, PLAIT_BF16 = 4,
     PLAIT_C128 = 8, PLAIT_C64 = 9, /* interleaved (re, im) pairs of F64, of F32               */
     PLAIT_I32 = 16, PLAIT_I64 = 17,
@@ -93,33 +101,37 @@ typedef enum plait_dtype {
 } plait_dtype;
 
 /* A role names one tensor of an operator. */
-typedef enum plait_role {
+typedef enum plait_role PLAIT_INT {
     PLAIT_X = 1, PLAIT_Y = 2, PLAIT_SIGNS = 5, PLAIT_DIAG = 6, PLAIT_OVERFLOW = 7
 } plait_role;
 
-typedef enum plait_access { PLAIT_READ = 1, PLAIT_WRITE = 2, PLAIT_READ_WRITE = 3 } plait_access;
+typedef enum plait_access PLAIT_INT {
+    PLAIT_READ = 1, PLAIT_WRITE = 2, PLAIT_READ_WRITE = 3
+} plait_access;
 
-typedef enum plait_wht_order { /* order of the outputs; all three matrices are symmetric */
+typedef enum plait_wht_order PLAIT_INT { /* order of the outputs; each matrix is symmetric */
     PLAIT_NATURAL = 0, PLAIT_SEQUENCY = 1, PLAIT_DYADIC = 2
 } plait_wht_order;
 
-typedef enum plait_wht_factor { /* "H12" is several matrices in the field: each has a name */
+typedef enum plait_wht_factor PLAIT_INT { /* "H12" is several matrices: each has a name */
     PLAIT_H1 = 0, PLAIT_H12_PALEY2 = 1, PLAIT_H12_SLOANE = 2,
     PLAIT_H20_WILLIAMSON = 3, PLAIT_H28_WILLIAMSON = 4, PLAIT_H40 = 5
 } plait_wht_factor;
 
-typedef enum plait_rigor {
+typedef enum plait_rigor PLAIT_INT {
     PLAIT_ESTIMATE = 0, PLAIT_MEASURE = 10, PLAIT_EXHAUSTIVE = 20
 } plait_rigor;
-typedef enum plait_determinism { PLAIT_ANY_ORDER = 0, PLAIT_RUN_TO_RUN = 1 } plait_determinism;
-typedef enum plait_math {   /* the narrowest operand that a candidate may use               */
+typedef enum plait_determinism PLAIT_INT {
+    PLAIT_ANY_ORDER = 0, PLAIT_RUN_TO_RUN = 1
+} plait_determinism;
+typedef enum plait_math PLAIT_INT { /* the narrowest operand that a candidate may use       */
     PLAIT_MATH_DEFAULT = 0, /* as narrow as the narrowest floating tensor of the call       */
     PLAIT_MATH_F32     = 1, /* nothing narrower than F32                                    */
     PLAIT_MATH_TF32    = 2  /* as DEFAULT; also F32 operands may be rounded to TF32         */
 } plait_math;
-typedef enum plait_format { PLAIT_TEXT = 0, PLAIT_JSON = 1 } plait_format;
+typedef enum plait_format PLAIT_INT { PLAIT_TEXT = 0, PLAIT_JSON = 1 } plait_format;
 
-typedef enum plait_plan_attr {
+typedef enum plait_plan_attr PLAIT_INT {
     PLAIT_PLAN_STEPS = 1, PLAIT_PLAN_RIGOR = 2, PLAIT_PLAN_FROM_WISDOM = 3,           /* i64 */
     PLAIT_PLAN_BYTES_READ = 16, PLAIT_PLAN_BYTES_WRITTEN = 17, PLAIT_PLAN_FLOPS = 18, /* i64 */
     PLAIT_PLAN_SECONDS_ESTIMATED = 32, /* f64 */
@@ -130,6 +142,8 @@ enum { /* bits for plait_set_log */
     PLAIT_LOG_ERROR = 1, PLAIT_LOG_WARN = 2, PLAIT_LOG_PLAN = 4, PLAIT_LOG_DISPATCH = 8,
     PLAIT_LOG_EXEC = 16
 };
+
+#undef PLAIT_INT
 
 #define PLAIT_MAX_RANK 8
 #define PLAIT_WORKSPACE_ALIGNMENT 256 /* bytes */

@@ -47,7 +47,7 @@ const std::map<std::string, std::vector<enumerator>> &header_enums() {
             const size_t open = header.find('{', at), close = header.find('}', at);
             REQUIRE(close != header.npos);
             std::string type = header.substr(at + begin.size(), open - at - begin.size());
-            type.erase(type.find_last_not_of(' ') + 1);
+            type.erase(type.find(' ')); // what follows is for C++ compilers
             std::istringstream items(header.substr(open + 1, close - open - 1));
             for (std::string item; std::getline(items, item, ',');) {
                 const size_t name = item.find("PLAIT_"), equal = item.find('=');
