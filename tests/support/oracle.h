@@ -1,5 +1,8 @@
-// The definition of the transform (README: "What it computes"), written from the formulas alone:
-// dense products for short lengths, plain recursion above, extended precision or 128-bit integers.
+// The definition, written from the formulas alone: dense products for short lengths, plain
+// recursion above, extended precision or 128-bit integers.
+//   forward  y[k] = scale * diag[k] * sum_j H[k][j] * s[j] * x[j],   H[k][j] = (-1)^popcount(k & j)
+//   adjoint  y[j] = scale * s[j] * sum_k H[k][j] * conj(diag[k]) * x[k]
+// with H = H_m (x) H_2^k for a factor of order m, and rows permuted by the order.
 #pragma once
 
 #include <cstdint>

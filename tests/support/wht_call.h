@@ -81,8 +81,8 @@ struct expectation {
 expectation reference(const wht_call &call, const wht_data &data);
 
 /// Norm-wise per transform: the largest ||y - ref|| / allowed, where allowed is
-/// (k + m) u ||ref|| + || half ulp of Y || (README: "Accuracy"). 0 for an equal result. NaN or Inf
-/// in only one of the two gives HUGE_VAL. `u` is the unit roundoff of the candidate.
+/// (k + m) u ||ref|| + || half ulp of Y ||: each stage adds at most u. 0 for an equal result. NaN
+/// or Inf in only one of the two gives HUGE_VAL. `u` is the unit roundoff of the candidate.
 double worst_ratio(const wht_call &call, const expectation &ref, const bytes &y, double u);
 /// "" when every element of Y equals the rounded (wrapped) reference, else the first that differs.
 std::string first_difference(const wht_call &call, const expectation &ref, const bytes &y);
