@@ -18,19 +18,7 @@ namespace {
 using cases::failure;
 using json = nlohmann::ordered_json;
 
-struct arguments {
-    options common;
-    std::vector<std::string> tokens;
-    std::string suite;
-    bool json_wanted = false;
-    std::vector<std::string> json_file; ///< none, or one file or token
-    std::string baseline;
-    std::optional<double> worse; ///< percent
-    bool all = false;
-    bench_options how;
-};
-
-json record(const std::string &token, const planned &p, const session &s, const arguments &a,
+json record(const std::string &token, const planned &p, const session &s, const bench_arguments &a,
             const bench_result &b) {
     json j;
     j["token"] = token;
@@ -106,7 +94,9 @@ private:
     std::string path_, lines_;
 };
 
-int bench_all(const arguments &a) {
+} // namespace
+
+int run_bench(const bench_arguments &a) {
     std::vector<std::string> tokens = a.tokens;
     std::string path = a.json_file.empty() ? "" : a.json_file.front();
     // `--json TOKEN`: the file may be left out, so this is a token and not a file.
@@ -172,45 +162,6 @@ int bench_all(const arguments &a) {
     });
     sink.finish();
     return code;
-}
-
-} // namespace
-
-void add_bench(CLI::App &program, actions &run) {
-    CLI::App *command =
-        program.add_subcommand("bench", "Measure transforms against a copy of the same bytes");
-    auto a = std::make_shared<arguments>();
-    command->add_option("TOKEN", a->tokens, "problems, e.g. wht:f32:b65536:n4096");
-    command->add_option("--suite", a->suite, "file with one token per line")->type_name("FILE");
-    CLI::Option *json_option =
-        command
-            ->add_option("--json", a->json_file,
-                         "JSON lines instead of the table, or into FILE beside it")
-            ->type_name("[FILE]")
-            ->expected(0, 1);
-    command->add_option("--baseline", a->baseline, "compare with the JSON lines of an earlier run")
-        ->type_name("FILE");
-    command
-        ->add_option("--fail-above", a->worse,
-                     "exit code 1 when a median is this many percent above its baseline")
-        ->type_name("PERCENT")
-        ->needs("--baseline");
-    command->add_flag("--all-candidates", a->all,
-                      "every candidate that applies, not only the chosen one");
-    command->add_option("--reps", a->how.repetitions, "samples per problem, at least 3 [30]")
-        ->check(CLI::Range(3, 1000000))
-        ->type_name("N");
-    command->add_flag("--latency", a->how.latency,
-                      "small work: warm buffers, calls replayed from a CUDA graph");
-    command->add_flag("!--no-accuracy", a->how.accuracy, "leave rel_err out");
-    command->add_option("--seed", a->how.seed, "of the random numbers [1]");
-    add_options(*command, a->common);
-    command->footer("r = median / copy, where copy moves the same bytes on the same device in the\n"
-                    "same run. Rules: benchmarks/README.md.");
-    run[command] = [a, json_option] {
-        a->json_wanted = json_option->count() > 0;
-        return bench_all(*a);
-    };
 }
 
 } // namespace plait::cli

@@ -73,18 +73,8 @@ int print_profile(const options &o) {
 
 } // namespace
 
-void add_info(CLI::App &program, actions &run) {
-    CLI::App *command = program.add_subcommand("info", "Build, devices and their profiles");
-    struct arguments {
-        options common;
-        bool json = false, bare = false;
-    };
-    auto a = std::make_shared<arguments>();
-    add_options(*command, a->common);
-    command->add_flag("--json", a->json, "as JSON");
-    command->add_flag("--profile-text", a->bare,
-                      "only the profile of the chosen device, as --profile reads it");
-    run[command] = [a] { return a->bare ? print_profile(a->common) : info(a->common, a->json); };
+int run_info(const info_arguments &a) {
+    return a.profile_text ? print_profile(a.common) : info(a.common, a.json);
 }
 
 } // namespace plait::cli

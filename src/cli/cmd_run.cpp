@@ -17,13 +17,6 @@ namespace {
 using cases::failure;
 using cases::tensor;
 
-struct arguments {
-    options common;
-    std::string token;
-    std::vector<std::string> in, out;
-    bool json = false;
-};
-
 /// Without files: what the token wants.
 int describe(const std::string &token, const std::vector<tensor> &tensors) {
     std::printf("%s\n", token.c_str());
@@ -76,7 +69,9 @@ private:
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-int run_files(const arguments &a) {
+} // namespace
+
+int run_files(const file_arguments &a) {
     const cases::desc_ptr desc = cases::make_desc(a.token);
     const std::vector<tensor> tensors = cases::tensors_of(desc.get());
     if (a.in.empty() && a.out.empty()) return describe(a.token, tensors);
@@ -144,29 +139,6 @@ int run_files(const arguments &a) {
                 cases::readable_bytes(static_cast<double>(written_bytes)).c_str(),
                 readable_seconds(write_seconds).c_str());
     return 0;
-}
-
-} // namespace
-
-void add_run(CLI::App &program, actions &run) {
-    CLI::App *command = program.add_subcommand("run", "Transform NumPy files");
-    auto a = std::make_shared<arguments>();
-    command->add_option("TOKEN", a->token, "the problem; alone it prints the files it wants")
-        ->required();
-    command->add_option("--in", a->in, "file of an input, e.g. x=signal.npy")
-        ->type_name("ROLE=FILE")
-        ->expected(1)
-        ->take_all();
-    command->add_option("--out", a->out, "file for an output, e.g. y=spectrum.npy")
-        ->type_name("ROLE=FILE")
-        ->expected(1)
-        ->take_all();
-    add_options(*command, a->common);
-    command->add_flag("--json", a->json, "report as JSON");
-    command->footer("Files are .npy in C order and little endian, with exactly the shape of the\n"
-                    "role. bf16 is read from f4 (rounded to nearest even) or u2 (its bits) and\n"
-                    "written as u2; signs are read from u1 or b1, 1 is minus.");
-    run[command] = [a] { return run_files(*a); };
 }
 
 } // namespace plait::cli

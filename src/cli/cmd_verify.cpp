@@ -24,16 +24,6 @@ using cases::tensor;
 /// Elements that are compared unless --sample says otherwise.
 constexpr int64_t default_elements = int64_t{1} << 26;
 
-struct arguments {
-    options common;
-    std::vector<std::string> tokens;
-    std::string suite;
-    std::vector<std::string> in;
-    bool all = false, json = false;
-    uint64_t seed = 1;
-    int64_t sample = 0; ///< transforms; 0: as many as default_elements allows
-};
-
 /// Host images of every tensor before the transform.
 using images = std::map<plait_role, guarded_image>;
 
@@ -133,7 +123,7 @@ nlohmann::ordered_json finite(double value) {
     return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
-void report(const arguments &a, const table &columns, const std::string &token,
+void report(const verify_arguments &a, const table &columns, const std::string &token,
             const std::string &candidate, const session &s, const verdict &v) {
     if (a.json) {
         nlohmann::ordered_json j;
@@ -156,7 +146,9 @@ void report(const arguments &a, const table &columns, const std::string &token,
     if (!v.damage.empty()) std::printf("  %s\n", v.damage.c_str());
 }
 
-int verify_all(const arguments &a) {
+} // namespace
+
+int run_verify(const verify_arguments &a) {
     std::vector<std::string> tokens = a.tokens;
     if (!a.suite.empty())
         for (std::string &t : read_suite(a.suite)) tokens.push_back(std::move(t));
@@ -203,34 +195,6 @@ int verify_all(const arguments &a) {
         }
         return code;
     });
-}
-
-} // namespace
-
-void add_verify(CLI::App &program, actions &run) {
-    CLI::App *command =
-        program.add_subcommand("verify", "Compare a transform with the float64 reference");
-    auto a = std::make_shared<arguments>();
-    command->add_option("TOKEN", a->tokens, "problems, e.g. wht:bf16:b64:n4096");
-    command->add_option("--suite", a->suite, "file with one token per line")->type_name("FILE");
-    command->add_flag("--all", a->all, "every candidate that applies, not only the chosen one");
-    command->add_option("--in", a->in, "input from a file instead of random numbers")
-        ->type_name("ROLE=FILE")
-        ->expected(1)
-        ->take_all();
-    command->add_option("--seed", a->seed, "of the random numbers [1]");
-    command
-        ->add_option("--sample", a->sample, "transforms to compare [as many as make 2^26 elements]")
-        ->check(CLI::PositiveNumber)
-        ->type_name("N");
-    add_options(*command, a->common);
-    command->add_flag("--json", a->json, "one JSON object per line");
-    command->footer(
-        "error: ||y - ref|| / ||ref|| of the worst transform; bound: (k + m) u for length m 2^k\n"
-        "plus half an ulp of the stored type; ratio: error / bound. Integers must be equal.\n"
-        "Buffers begin exactly at the promised alignment and lie between guard bands; a write\n"
-        "outside the result or into an input is a failure. Exit code 1 when something is wrong.");
-    run[command] = [a] { return verify_all(*a); };
 }
 
 } // namespace plait::cli

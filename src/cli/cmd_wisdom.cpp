@@ -77,13 +77,9 @@ wisdom_file read_wisdom(const std::string &path) {
     return file;
 }
 
-struct make_arguments {
-    options common;
-    std::vector<std::string> tokens;
-    std::string suite, out;
-};
+} // namespace
 
-int make(make_arguments &a) {
+int make_wisdom(const wisdom_arguments &a) {
     std::vector<std::string> tokens = a.tokens;
     if (!a.suite.empty())
         for (std::string &t : read_suite(a.suite)) tokens.push_back(std::move(t));
@@ -113,9 +109,10 @@ int make(make_arguments &a) {
     return 0;
 }
 
-int show(const std::string &path, bool json) {
+int show_wisdom(const wisdom_arguments &a) {
+    const std::string &path = a.files.front();
     const wisdom_file file = read_wisdom(path);
-    if (json) {
+    if (a.json) {
         for (const entry &e : file.entries) {
             nlohmann::ordered_json j;
             j["token"] = e.columns[0];
@@ -141,10 +138,11 @@ int show(const std::string &path, bool json) {
     return 0;
 }
 
-int merge(const std::vector<std::string> &paths, const std::string &out) {
+int merge_wisdom(const wisdom_arguments &a) {
+    check_writable(a.out);
     std::map<std::string, entry> best;
     int torn = 0;
-    for (const std::string &path : paths) {
+    for (const std::string &path : a.files) {
         const wisdom_file file = read_wisdom(path);
         torn += file.torn;
         for (const entry &e : file.entries) {
@@ -154,51 +152,11 @@ int merge(const std::vector<std::string> &paths, const std::string &out) {
     }
     std::string text = std::string(header) + " " + std::to_string(known_version) + "\n";
     for (const auto &[key, e] : best) text += key + " | " + e.columns[4] + "\n";
-    write_text(out, text);
-    std::printf("%zu lines of %zu files in %s", best.size(), paths.size(), out.c_str());
+    write_text(a.out, text);
+    std::printf("%zu lines of %zu files in %s", best.size(), a.files.size(), a.out.c_str());
     if (torn) std::printf(", %d torn lines left out", torn);
     std::printf("\n");
     return 0;
-}
-
-} // namespace
-
-void add_wisdom(CLI::App &program, actions &run) {
-    CLI::App *command = program.add_subcommand("wisdom", "Files of measured times");
-    command->require_subcommand(1);
-
-    CLI::App *make_command = command->add_subcommand("make", "Measure and write a file");
-    auto m = std::make_shared<make_arguments>();
-    m->common.rigor = "measure";
-    make_command->add_option("TOKEN", m->tokens, "problems");
-    make_command->add_option("--suite", m->suite, "file with one token per line")
-        ->type_name("FILE");
-    make_command->add_option("--out,-o", m->out, "file to write")->type_name("FILE")->required();
-    add_options(*make_command, m->common);
-    make_command->footer("--rigor is measure here unless said: the four best by cost. exhaustive\n"
-                         "measures all. Times loaded with --wisdom are kept in the new file.");
-    run[make_command] = [m] { return make(*m); };
-
-    CLI::App *show_command = command->add_subcommand("show", "Print a file");
-    struct show_arguments {
-        std::string path;
-        bool json = false;
-    };
-    auto w = std::make_shared<show_arguments>();
-    show_command->add_option("FILE", w->path, "wisdom file")->required();
-    show_command->add_flag("--json", w->json, "one JSON object per line");
-    run[show_command] = [w] { return show(w->path, w->json); };
-
-    CLI::App *merge_command =
-        command->add_subcommand("merge", "One file of several; of equal lines the faster stays");
-    struct merge_arguments {
-        std::vector<std::string> paths;
-        std::string out;
-    };
-    auto g = std::make_shared<merge_arguments>();
-    merge_command->add_option("FILE", g->paths, "wisdom files")->required();
-    merge_command->add_option("--out,-o", g->out, "file to write")->type_name("FILE")->required();
-    run[merge_command] = [g] { return merge(g->paths, g->out); };
 }
 
 } // namespace plait::cli

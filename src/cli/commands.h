@@ -1,21 +1,67 @@
-// The commands of the program. Each adds itself to the parser; its function runs after parsing and
-// returns the exit code, or throws cases::failure.
+// The commands of the program: what each takes and what runs it. They return the exit code, or
+// throw cases::failure. parser.cpp fills the arguments.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <map>
+#include "src/cli/bench.h"
+#include "src/cli/options.h"
 
 namespace plait::cli {
 
-/// What to run when a subcommand was given.
-using actions = std::map<const CLI::App *, std::function<int()>>;
+struct info_arguments {
+    options common;
+    bool json = false;
+    bool profile_text = false; ///< only the profile of the chosen device
+};
+int run_info(const info_arguments &a);
 
-void add_info(CLI::App &program, actions &run);
-void add_plan(CLI::App &program, actions &run); ///< plan and candidates
-void add_run(CLI::App &program, actions &run);
-void add_verify(CLI::App &program, actions &run);
-void add_bench(CLI::App &program, actions &run);
-void add_wisdom(CLI::App &program, actions &run);
+struct plan_arguments {
+    options common;
+    std::vector<std::string> tokens;
+    bool candidates = false; ///< the list instead of the plan
+    bool json = false;
+};
+int run_plan(const plan_arguments &a);
+
+struct file_arguments {
+    options common;
+    std::string token;
+    std::vector<std::string> in, out; ///< role=file.npy
+    bool json = false;
+};
+int run_files(const file_arguments &a);
+
+struct verify_arguments {
+    options common;
+    std::vector<std::string> tokens;
+    std::string suite;
+    std::vector<std::string> in;
+    bool all = false, json = false;
+    uint64_t seed = 1;
+    int64_t sample = 0; ///< transforms; 0: as many as make 2^26 elements
+};
+int run_verify(const verify_arguments &a);
+
+struct bench_arguments {
+    options common;
+    std::vector<std::string> tokens;
+    std::string suite;
+    bool json_wanted = false;
+    std::vector<std::string> json_file; ///< none, or one file or token
+    std::string baseline;
+    std::optional<double> worse; ///< percent above the baseline that is a failure
+    bool all = false;
+    bench_options how;
+};
+int run_bench(const bench_arguments &a);
+
+struct wisdom_arguments {
+    options common;
+    std::vector<std::string> tokens, files;
+    std::string suite, out;
+    bool json = false;
+};
+int make_wisdom(const wisdom_arguments &a);
+int show_wisdom(const wisdom_arguments &a);
+int merge_wisdom(const wisdom_arguments &a);
 
 } // namespace plait::cli

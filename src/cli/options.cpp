@@ -63,55 +63,6 @@ std::string fingerprint_of(const plait_context *ctx) {
 
 } // namespace
 
-void add_options(CLI::App &command, options &o) {
-    const char *group = "Device and planning";
-    command.add_option("--backend", o.backend, "cpu or cuda [cuda if a device is there]")
-        ->check(CLI::IsMember({"cpu", "cuda"}))
-        ->group(group);
-    command.add_option("--device", o.device, "number of the device [0]")
-        ->check(CLI::Range(0, std::numeric_limits<int>::max()))
-        ->type_name("N")
-        ->group(group);
-    command
-        .add_option("--profile", o.profile,
-                    "plan for the device that this file describes; nothing can run")
-        ->type_name("FILE")
-        ->excludes("--backend")
-        ->excludes("--device")
-        ->group(group);
-    command.add_option("--wisdom", o.wisdom, "load measured times; may be given again")
-        ->type_name("FILE")
-        ->expected(1)
-        ->take_all()
-        ->group(group);
-    command.add_option("--rigor", o.rigor, "estimate, measure or exhaustive [estimate]")
-        ->check(CLI::IsMember({"estimate", "measure", "exhaustive"}))
-        ->group(group);
-    command.add_flag("--wisdom-only", o.wisdom_only, "fail where wisdom has no time")->group(group);
-    command.add_option("--candidates", o.candidates, "list of globs, '-' excludes: 'wht.*,-*.ref'")
-        ->type_name("PATTERN")
-        ->group(group);
-    command
-        .add_option("--math", o.math,
-                    "narrowest operands between load and store: default, f32 or tf32")
-        ->check(CLI::IsMember({"default", "f32", "tf32"}))
-        ->group(group);
-    command.add_flag("--deterministic", o.deterministic, "same plan and data, same bits")
-        ->group(group);
-    command.add_option("--workspace-limit", o.workspace_limit, "bytes; k, M, G are powers of 1024")
-        ->transform(CLI::AsSizeValue(false))
-        ->type_name("BYTES")
-        ->group(group);
-    command.add_option("--time-limit", o.time_limit, "seconds that measuring may take per plan")
-        ->check(CLI::PositiveNumber)
-        ->type_name("SECONDS")
-        ->group(group);
-    command.add_option("--threads", o.threads, "threads of the CPU backend [all cores]")
-        ->check(CLI::Range(1, 1 << 16))
-        ->type_name("N")
-        ->group(group);
-}
-
 session::session(const options &o)
     : backend(PLAIT_CPU), threads(0), from_profile(!o.profile.empty()), options_(o) {
     if (from_profile) {

@@ -4,7 +4,6 @@
 #include "src/cli/case/device.h"
 #include "src/cli/case/handle.h"
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,8 +25,6 @@ struct options {
     std::optional<double> time_limit;
     int threads = 0;
 };
-
-void add_options(CLI::App &command, options &o);
 
 /// A context as the options want it, with its wisdom loaded.
 struct session {
