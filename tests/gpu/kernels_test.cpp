@@ -37,6 +37,8 @@ TEST_CASE("kernels: rows of every length and type, aligned and not, in and out o
                                                : std::vector<plait_dtype>{x}) {
             for (int k = 0; k <= config().top; ++k)
                 for (int which = 0; which < 3; ++which) {
+                    // Short rows of 16 bits widen on the CPU alone.
+                    if (y != x && k < 10) continue;
                     // Under a checker each kernel once is enough, and long rows take long.
                     if (config().small && k > 20 && (which != k % 2 || y != x)) continue;
                     const int64_t n = int64_t{1} << k;
