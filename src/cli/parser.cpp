@@ -165,10 +165,10 @@ void add_bench(CLI::App &program, actions &run) {
     add_options(*command, a->common);
     command->footer("r = median / copy, where copy moves the same bytes on the same device in the\n"
                     "same run. Rules: benchmarks/README.md.");
-    run[command] = [a, json_option] {
-        a->json_wanted = json_option->count() > 0;
-        return run_bench(*a);
-    };
+    // The parser is gone when the command runs.
+    command->parse_complete_callback(
+        [a, json_option] { a->json_wanted = json_option->count() > 0; });
+    run[command] = [a] { return run_bench(*a); };
 }
 
 void add_wisdom(CLI::App &program, actions &run) {
