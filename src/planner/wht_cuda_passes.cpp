@@ -46,6 +46,14 @@ wht_split no_split() {
     return s;
 }
 
+/// One packed, aligned row of the problem.
+wht_rows one_row(wht_rows r) {
+    r.rows = 1;
+    r.x_stride = r.y_stride = r.n;
+    r.x_align = r.y_align = 16;
+    return r;
+}
+
 } // namespace
 
 wht_between wht_between_passes(const wht_rows &r, const wht_pass_kind &kind) {
@@ -113,7 +121,11 @@ bool wht_passes::columns_launch(int log_m, int log_inner, bool last, wht_launch 
 
 // ---- Splits ----------------------------------------------------------------------------------
 
+/// Priced as one packed, aligned row, whatever the batch, the strides and the alignment: a row
+/// passes through the same additions wherever it lies, so its last bits do not depend on that.
 wht_split wht_passes::best() const {
+    const wht_rows row = one_row(r_);
+    const wht_passes of_row(row, device_, kind_);
     for (int count = kind_.kernel == wht_columns::none ? 0 : 1; count <= kind_.max_columns;
          ++count) {
         wht_split found = no_split();
@@ -125,19 +137,23 @@ wht_split wht_passes::best() const {
             wht_launch l;
             if (!block_launch(c, &l)) continue;
             current.log_block = c;
-            extend(current, 0, c, found);
+            extend(of_row, current, 0, c, found);
         }
-        if (found.count >= 0) return found;
+        if (found.count >= 0) {
+            found.estimate = price(found);
+            return found;
+        }
     }
     return no_split();
 }
 
 /// Distributes the bits from log_inner upwards over the passes from `index`.
-void wht_passes::extend(wht_split &current, int index, int log_inner, wht_split &found) const {
+void wht_passes::extend(const wht_passes &of_row, wht_split &current, int index, int log_inner,
+                        wht_split &found) const {
     const int left = r_.log_n - log_inner;
     if (index == current.count) {
         if (left != 0) return;
-        current.estimate = price(current);
+        current.estimate = of_row.price(current);
         if (found.count < 0 || current.estimate.seconds < found.estimate.seconds) found = current;
         return;
     }
@@ -148,7 +164,7 @@ void wht_passes::extend(wht_split &current, int index, int log_inner, wht_split 
         wht_launch l;
         if (!columns_launch(m, log_inner, more == 0, &l)) continue;
         current.log_m[index] = m;
-        extend(current, index + 1, log_inner + m, found);
+        extend(of_row, current, index + 1, log_inner + m, found);
     }
 }
 

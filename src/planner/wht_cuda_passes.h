@@ -48,7 +48,7 @@ class wht_passes {
 public:
     wht_passes(const wht_rows &, const profile &, const wht_pass_kind &);
 
-    /// The cheapest split of the fewest passes.
+    /// The cheapest split of the fewest passes: a function of types, length and device alone.
     wht_split best() const;
     pipeline build(const wht_split &) const;
 
@@ -75,7 +75,8 @@ private:
     bool columns_launch(int log_m, int log_inner, bool last, wht_launch *) const;
     bool launch_fits(const wht_launch &) const;
     double early_scale(const wht_split &) const;
-    void extend(wht_split &current, int index, int log_inner, wht_split &found) const;
+    void extend(const wht_passes &of_row, wht_split &current, int index, int log_inner,
+                wht_split &found) const;
     cost price(const wht_split &) const;
     void add_block(pipeline &, const wht_split &, const operand &to, double scale) const;
     void add_columns(pipeline &, int log_m, int log_inner, const operand &from, const operand &to,

@@ -102,6 +102,8 @@ TEST_CASE("wht.columns: global accesses") {
             const int run = size << c.log_run;
             CHECK(run >= 32);
             CHECK((c.tile.phase[phase].regs & bit_range(0, vec)) == bit_range(0, vec));
+            // Element by element a thread takes the columns that it holds one after the other.
+            const int turns = c.tile.phases == 1 ? 1 : 1 << (wht_columns_across(c) - vec);
             for (const int log_inner : {c.log_columns, c.log_columns + 3}) {
                 int worst = 0;
                 for (int warp = 0; warp < tile_threads(c.tile) / 32; ++warp) {
@@ -117,10 +119,30 @@ TEST_CASE("wht.columns: global accesses") {
                         worst = worst < n ? n : worst;
                     }
                 }
-                CHECK(worst == bytes);
+                CHECK(worst == bytes * turns);
             }
         }
     });
+}
+
+// Alignment must not change the last bits of a result: both variants add in one order.
+TEST_CASE("wht.columns_tiled: element-wise and vector variants add in the same order") {
+    int compared = 0;
+    for (const scalar x : {scalar::f16, scalar::bf16})
+        for (int k = 1; k <= 12; ++k) {
+            if (!wht_columns_tiled_exists(x, x, k, true)) continue;
+            INFO(scalar_name(x), " m=2^", k);
+            const auto order = [&](bool vector) {
+                const wht_columns_config c = wht_columns_tiled_config(x, x, k, vector);
+                std::vector<int> bits = plait_test::stage_order(c.tile, c.log_rounds, c.parked);
+                for (int &bit : bits) bit -= c.log_run;
+                return bits;
+            };
+            CHECK(order(true) == order(false));
+            CHECK(order(true).size() == static_cast<size_t>(k));
+            ++compared;
+        }
+    CHECK(compared == 12);
 }
 
 // The kernels of two phases walk over the rows of a thread with one pointer.
@@ -129,11 +151,11 @@ TEST_CASE("wht.columns: rows of a thread at one distance") {
         if (c.tile.phases == 1) return;
         bool even = true;
         for (int phase = 0; phase < 2; ++phase) {
-            const int vec = phase == 0 ? c.tile.log_vec_x : c.tile.log_vec_y;
+            const int across = wht_columns_across(c);
             const auto at = [&](uint32_t item) {
-                return wht_columns_offset(c, tile_item_part(c.tile, phase, item << vec), 20);
+                return wht_columns_offset(c, tile_item_part(c.tile, phase, item << across), 20);
             };
-            for (uint32_t i = 0; i < 1u << (c.tile.log_items - vec); ++i) {
+            for (uint32_t i = 0; i < 1u << (c.tile.log_items - across); ++i) {
                 even = even && at(i) == i * at(1);
             }
         }

@@ -157,4 +157,16 @@ int sectors(const std::vector<int64_t> &addresses, int bytes) {
     return static_cast<int>(touched.size());
 }
 
+std::vector<int> stage_order(const plait::impl::tile_layout &t, int log_rounds, bool parked) {
+    std::vector<int> order;
+    if (log_rounds == 1) order.push_back(t.log_tile);
+    for (int p = 0; p < t.phases; ++p)
+        for (int i = 0; i < t.log_tile; ++i) {
+            const int bit = plait::impl::tile_stage_bit(t, i);
+            if ((t.phase[p].reg_stages | t.phase[p].lane_stages) >> bit & 1u) order.push_back(bit);
+        }
+    if (parked) order.push_back(t.log_tile + log_rounds);
+    return order;
+}
+
 } // namespace plait_test

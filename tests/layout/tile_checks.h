@@ -22,4 +22,7 @@ void check_exchanges(const plait::impl::tile_layout &t, int word_bytes);
 /// 32-byte sectors that accesses of `bytes` at these byte addresses touch. Each must be aligned.
 int sectors(const std::vector<int64_t> &addresses, int bytes);
 
+/// The bits of a transform in the order of their butterflies: of two tiles, of the tile, of halves.
+std::vector<int> stage_order(const plait::impl::tile_layout &t, int log_rounds, bool parked);
+
 } // namespace plait_test

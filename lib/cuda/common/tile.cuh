@@ -47,21 +47,22 @@ __device__ __forceinline__ void butterfly_lanes(T (&a)[Items]) {
     }
 }
 
-template <class Case, int Phase, int Bit, int Items, class T>
+template <class Case, int Phase, int Index, int Items, class T>
 __device__ __forceinline__ void phase_butterflies_from(T (&a)[Items]) {
     constexpr tile_layout t = Case::config().tile;
-    if constexpr (Bit < t.log_tile) {
-        constexpr uint32_t bit = 1u << Bit;
+    if constexpr (Index < t.log_tile) {
+        constexpr int number = tile_stage_bit(t, Index);
+        constexpr uint32_t bit = 1u << number;
         if constexpr ((t.phase[Phase].reg_stages & bit) != 0) {
-            butterfly_items<bit_rank(t.phase[Phase].regs, Bit)>(a);
+            butterfly_items<bit_rank(t.phase[Phase].regs, number)>(a);
         } else if constexpr ((t.phase[Phase].lane_stages & bit) != 0) {
-            butterfly_lanes<bit_rank(tile_thread_bits(t, Phase), Bit)>(a);
+            butterfly_lanes<bit_rank(tile_thread_bits(t, Phase), number)>(a);
         }
-        phase_butterflies_from<Case, Phase, Bit + 1>(a);
+        phase_butterflies_from<Case, Phase, Index + 1>(a);
     }
 }
 
-/// All butterflies of a phase, lowest bit first.
+/// All butterflies of a phase, in the order of the layout.
 template <class Case, int Phase, int Items, class T>
 __device__ __forceinline__ void phase_butterflies(T (&a)[Items]) {
     phase_butterflies_from<Case, Phase, 0>(a);
@@ -154,6 +155,8 @@ template <class Case, int Rounds, int Items, class T>
 __device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *shared) {
     constexpr auto c = Case::config();
     T *words = reinterpret_cast<T *>(shared);
+    // their bit is the highest of the registers, and the highest come first
+    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
     if constexpr (c.word_wise) {
         static_assert(Rounds == 1, "not needed");
         tile_phases_by_words<Case, 0>(a[0], reinterpret_cast<int *>(shared));
@@ -176,7 +179,6 @@ __device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *sha
             tile_phases_from<Case, 1>(one, words);
         }
     }
-    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
 }
 
 /// What one prefetch brings to L2.

@@ -30,6 +30,7 @@ struct tile_layout {
     tile_phase phase[3];
     int log_vec_x;    ///< elements per access in phase 0
     int log_vec_y;    ///< elements per access in the last phase
+    int order_from;   ///< butterflies: from the top bit down to this one, then from bit 0 up
     int pad_shift[2]; ///< word(e) = e + sum of (e >> pad_shift) * pad_words
     int pad_words[2];
 };
@@ -90,6 +91,13 @@ PLAIT_HD constexpr int bit_rank(uint32_t mask, int bit) {
 
 PLAIT_HD constexpr int tile_threads(const tile_layout &t) {
     return 1 << (t.log_tile - t.log_items);
+}
+
+/// The element bit whose butterfly is the `index`-th of a transform, among those that a phase does.
+/// All variants of a kernel keep one order, so that alignment does not change the last bits.
+PLAIT_HD constexpr int tile_stage_bit(const tile_layout &t, int index) {
+    const int above = t.log_tile - t.order_from;
+    return index < above ? t.log_tile - 1 - index : index - above;
 }
 
 /// Words of shared memory that the exchanges use.

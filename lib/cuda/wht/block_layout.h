@@ -64,13 +64,20 @@ PLAIT_HD constexpr tile_layout wht_block_warp_tile(int log_n, int log_tile, int 
     return t;
 }
 
-/// Three phases; log_tile > 5 + log_items. `transformed` are the element bits to transform.
+/// Elements of an access of x in three phases: phase 0 must hold every bit above a warp's share.
+PLAIT_HD constexpr int wht_block_vec_x(int log_tile, int log_items, int log_vec_x) {
+    return wht_min(log_vec_x, 2 * log_items + 5 - log_tile);
+}
+
+/// Three phases; log_tile > 5 + log_items. `transformed` are the element bits to transform; phase 0
+/// begins with those from `order_from` up.
 PLAIT_HD constexpr tile_layout wht_block_tile(int log_tile, int log_items, uint32_t transformed,
-                                              int log_vec_x, int log_vec_y, bool wide) {
+                                              int log_vec_x, int log_vec_y, int order_from,
+                                              bool wide) {
     const int b = log_tile, r = log_items, vy = log_vec_y;
-    // phase 0 must hold every bit above a warp's share
-    const int vx = wht_min(log_vec_x, 2 * r + 5 - b);
+    const int vx = wht_block_vec_x(b, r, log_vec_x);
     tile_layout t{};
+    t.order_from = order_from;
     t.log_tile = b;
     t.log_items = r;
     t.phases = 3;
@@ -80,8 +87,9 @@ PLAIT_HD constexpr tile_layout wht_block_tile(int log_tile, int log_items, uint3
     t.phase[1].exchange = tile_exchange::block;
     t.phase[2].regs = bit_range(0, vy) | bit_range(vy + 5, 5 + r);
     t.phase[2].exchange = tile_exchange::warp;
-    uint32_t left = transformed;
-    for (int p = 0; p < 3; ++p) {
+    t.phase[0].reg_stages = transformed & (bit_range(0, vx) | bit_range(order_from, b));
+    uint32_t left = transformed & ~t.phase[0].reg_stages;
+    for (int p = 1; p < 3; ++p) {
         t.phase[p].reg_stages = left & t.phase[p].regs;
         left &= ~t.phase[p].regs;
     }
@@ -115,34 +123,6 @@ struct wht_block_choice {
     int blocks_per_sm;
 };
 
-PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n, bool vector,
-                                                   const wht_block_choice &choice) {
-    wht_block_config c{};
-    const bool wide = x == scalar::f64;
-    const int vx = vector ? wht_log_vec(x) : 0;
-    const int vy = vector ? wht_log_vec(y) : 0;
-    const int r = choice.log_items;
-    c.x = x;
-    c.y = y;
-    c.log_n = log_n;
-    c.vector = vector;
-    c.log_row = wht_max(log_n, wht_min(vx, vy));
-    c.log_rounds = choice.log_rounds;
-    c.own_words = choice.log_rounds > 0 && !choice.parked;
-    c.parked = choice.parked;
-    c.word_wise = wide && choice.parked;
-    c.pipelined = choice.pipelined;
-    c.prefetch = choice.prefetch;
-    c.blocks_per_sm = choice.blocks_per_sm;
-    if (log_n <= 5 + r) {
-        c.tile = wht_block_warp_tile(log_n, choice.log_tile, r, wht_min(vx, vy));
-    } else {
-        c.tile = wht_block_tile(choice.log_tile, r, bit_range(0, wht_min(log_n, choice.log_tile)),
-                                vx, vy, wide && !c.word_wise);
-    }
-    return c;
-}
-
 /// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64; more where a
 /// thread also computes the places of many rows.
 PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool vector) {
@@ -170,11 +150,11 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
         c.log_tile = 14;
         c.log_rounds = 1;
         c.parked = c.prefetch = true;
-    } else if (log_n >= 14 && vector) { // two tiles: additions of one beside words of the other
+    } else if (log_n >= 14 && (vector || half)) { // two: additions of one beside words of the other
         c.log_items = 5;
         c.log_tile = log_n - 1;
         c.log_rounds = 1;
-        c.pipelined = half && log_n == 15;
+        c.pipelined = vector && half && log_n == 15;
         c.prefetch = !c.pipelined && (half || log_n == 15);
     } else {
         c.log_items = log_n >= (half ? 13 : 14) ? 6 : 5;
@@ -183,6 +163,52 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
     }
     if ((wide ? 2 : 1) << (c.log_items + c.log_rounds) > 32) registers = 128;
     c.blocks_per_sm = 65536 / registers >> (c.log_tile - c.log_items);
+    return c;
+}
+
+/// Sizes whose element-wise variant holds what the vector variant holds: the accesses of 16-bit
+/// elements are slow either way, and another distribution could not keep the order.
+PLAIT_HD constexpr bool wht_block_as_vector(scalar x, int log_n) {
+    return (x == scalar::f16 || x == scalar::bf16) && log_n >= 14;
+}
+
+/// The lowest bit that phase 0 of the vector variant holds beside those of an access.
+PLAIT_HD constexpr int wht_block_order_from(scalar x, int log_n) {
+    const wht_block_choice c = wht_block_choose(x, log_n, true);
+    return c.log_tile - c.log_items + wht_block_vec_x(c.log_tile, c.log_items, wht_log_vec(x));
+}
+
+PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n, bool vector,
+                                                   const wht_block_choice &choice) {
+    wht_block_config c{};
+    const bool wide = x == scalar::f64;
+    const bool as_vector = vector || wht_block_as_vector(x, log_n);
+    const int vx = as_vector ? wht_log_vec(x) : 0;
+    const int r = choice.log_items;
+    // f32 n = 2^15, 2^16: bits 0 and 1 before the others in both variants, hence both in phase 0
+    const int narrow = wht_block_vec_x(choice.log_tile, r, wht_log_vec(x));
+    const int vy = !as_vector                 ? 0
+                   : wide || x == scalar::f32 ? wht_min(wht_log_vec(y), narrow)
+                                              : wht_log_vec(y);
+    c.x = x;
+    c.y = y;
+    c.log_n = log_n;
+    c.vector = vector;
+    c.log_row = wht_max(log_n, wht_min(vx, vy));
+    c.log_rounds = choice.log_rounds;
+    c.own_words = choice.log_rounds > 0 && !choice.parked;
+    c.parked = choice.parked;
+    c.word_wise = wide && choice.parked;
+    c.pipelined = choice.pipelined;
+    c.prefetch = choice.prefetch;
+    c.blocks_per_sm = choice.blocks_per_sm;
+    if (log_n <= 5 + r) {
+        c.tile = wht_block_warp_tile(log_n, choice.log_tile, r, wht_min(vx, vy));
+    } else {
+        c.tile = wht_block_tile(choice.log_tile, r, bit_range(0, wht_min(log_n, choice.log_tile)),
+                                vx, vy, wht_block_order_from(x, log_n), wide && !c.word_wise);
+        if (!vector) c.tile.log_vec_x = c.tile.log_vec_y = 0;
+    }
     return c;
 }
 

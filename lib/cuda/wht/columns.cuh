@@ -31,11 +31,13 @@ __device__ __forceinline__ void wht_columns_each(E *block, int log_inner, uint32
         // items are rows at one distance; the pointer is opaque, or all of them would be computed
         // ahead and take registers
         E *p = block + wht_columns_offset(c, thread | first, log_inner);
+        constexpr int across = wht_columns_across(c); // columns of a row that a thread holds
         const int64_t step =
-            wht_columns_offset(c, tile_item_part(t, Phase, 1u << LogVec), log_inner);
+            wht_columns_offset(c, tile_item_part(t, Phase, 1u << across), log_inner);
 #pragma unroll
-        for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
-            access(j, p);
+        for (int j = 0; j < (1 << t.log_items); j += 1 << across) {
+#pragma unroll
+            for (int e = 0; e < (1 << across); e += 1 << LogVec) access(j + e, p + e);
             p += step;
             asm volatile("" : "+l"(p));
         }

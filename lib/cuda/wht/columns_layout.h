@@ -73,6 +73,11 @@ PLAIT_HD constexpr int wht_columns_parked_bytes(const wht_columns_config &c) {
     return c.parked ? (c.x == scalar::f64 ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
 }
 
+/// log2 of the columns of a row that a thread holds: they lie beside one another.
+PLAIT_HD constexpr int wht_columns_across(const wht_columns_config &c) {
+    return bit_count(c.tile.phase[0].regs & bit_range(0, c.log_run));
+}
+
 constexpr int wht_columns_smem_bytes(const wht_columns_config &c) {
     const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
     return wht_columns_parked_bytes(c) +

@@ -70,22 +70,24 @@ PLAIT_HD constexpr wht_columns_config wht_columns_tiled_make(scalar x, scalar y,
     const int rows = log_m - choice.log_rounds - (choice.parked ? 1 : 0);
     c.tile = wht_columns_tiled_tile(rows, choice.log_run, choice.log_items, choice.log_vec,
                                     wide && !c.word_wise);
+    // Element by element the same threads hold the same pairs: alignment changes no bits.
+    if (!vector) c.tile.log_vec_x = c.tile.log_vec_y = 0;
     return c;
 }
 
-/// 16-bit pairs need aligned rows and a tile of at most 2^8 rows. Fewer rows: columns_shuffle.
-PLAIT_HD constexpr bool wht_columns_tiled_pairs(scalar x, scalar y, int log_m, bool vector) {
+/// Pairs of 16-bit columns in a thread, also where they are accessed one by one: they need a tile
+/// of at most 2^8 rows. Fewer rows: columns_shuffle.
+PLAIT_HD constexpr bool wht_columns_tiled_pairs(scalar x, scalar y, int log_m) {
     const bool half = (x == scalar::f16 || x == scalar::bf16) && x == y;
-    return vector && half && log_m >= 5 && log_m <= 10;
+    return half && log_m >= 5 && log_m <= 10;
 }
 
-PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar y, int log_m,
-                                                               bool vector) {
+PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar y, int log_m) {
     wht_columns_choice c{};
     const int k = log_m;
     const bool wide = x == scalar::f64;
     c.log_items = 5;
-    c.log_vec = wht_columns_tiled_pairs(x, y, k, vector) ? 1 : 0;
+    c.log_vec = wht_columns_tiled_pairs(x, y, k) ? 1 : 0;
     c.log_run = (wide ? 4 : 5) + (c.log_vec > 0 || k <= (x == scalar::f32 ? 9 : 8) ? 1 : 0);
     if (k + c.log_run < 12) c.log_run = 12 - k;
     // 64 KB of words: 2^14 of 4 bytes, or 2^13 of 8 bytes where two blocks fit
@@ -118,9 +120,8 @@ PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar 
 
 PLAIT_HD constexpr wht_columns_config wht_columns_tiled_config(scalar x, scalar y, int log_m,
                                                                bool vector) {
-    if (log_m > 5 || wht_columns_tiled_pairs(x, y, log_m, vector))
-        return wht_columns_tiled_make(x, y, log_m, vector,
-                                      wht_columns_tiled_choose(x, y, log_m, vector));
+    if (log_m > 5 || wht_columns_tiled_pairs(x, y, log_m))
+        return wht_columns_tiled_make(x, y, log_m, vector, wht_columns_tiled_choose(x, y, log_m));
     wht_columns_config c{};
     const int r = log_m < 4 ? 4 : log_m;
     c.x = x;
@@ -142,7 +143,7 @@ PLAIT_HD constexpr wht_columns_config wht_columns_tiled_config(scalar x, scalar 
 /// The vector variant is instantiated where it differs.
 constexpr bool wht_columns_tiled_exists(scalar x, scalar y, int log_m, bool vector) {
     if (!wht_columns_types(x, y) || log_m < 1 || log_m > 12) return false;
-    return !vector || wht_columns_tiled_pairs(x, y, log_m, true);
+    return !vector || wht_columns_tiled_pairs(x, y, log_m);
 }
 
 /// False when no such kernel is instantiated or the rows are too short for a tile. `vector`
@@ -150,7 +151,7 @@ constexpr bool wht_columns_tiled_exists(scalar x, scalar y, int log_m, bool vect
 /// whole element works.
 inline bool wht_columns_tiled_launch(scalar x, scalar y, int log_m, int log_inner, bool vector,
                                      wht_launch *out) {
-    vector = vector && wht_columns_tiled_pairs(x, y, log_m, true);
+    vector = vector && wht_columns_tiled_pairs(x, y, log_m);
     if (!wht_columns_tiled_exists(x, y, log_m, vector)) return false;
     const wht_columns_config c = wht_columns_tiled_config(x, y, log_m, vector);
     if (log_inner < c.log_columns) return false;
