@@ -159,12 +159,13 @@ int sectors(const std::vector<int64_t> &addresses, int bytes) {
 
 std::vector<int> stage_order(const plait::impl::tile_layout &t, int log_rounds, bool parked) {
     std::vector<int> order;
-    if (log_rounds == 1) order.push_back(t.log_tile);
+    if (log_rounds == 1 && !t.rounds_last) order.push_back(t.log_tile);
     for (int p = 0; p < t.phases; ++p)
         for (int i = 0; i < t.log_tile; ++i) {
             const int bit = plait::impl::tile_stage_bit(t, i);
             if ((t.phase[p].reg_stages | t.phase[p].lane_stages) >> bit & 1u) order.push_back(bit);
         }
+    if (log_rounds == 1 && t.rounds_last) order.push_back(t.log_tile);
     if (parked) order.push_back(t.log_tile + log_rounds);
     return order;
 }

@@ -155,8 +155,7 @@ template <class Case, int Rounds, int Items, class T>
 __device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *shared) {
     constexpr auto c = Case::config();
     T *words = reinterpret_cast<T *>(shared);
-    // their bit is the highest of the registers, and the highest come first
-    if constexpr (Rounds == 2) butterfly_arrays(a[0], a[1]);
+    if constexpr (Rounds == 2 && !c.tile.rounds_last) butterfly_arrays(a[0], a[1]);
     if constexpr (c.word_wise) {
         static_assert(Rounds == 1, "not needed");
         tile_phases_by_words<Case, 0>(a[0], reinterpret_cast<int *>(shared));
@@ -179,6 +178,7 @@ __device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *sha
             tile_phases_from<Case, 1>(one, words);
         }
     }
+    if constexpr (Rounds == 2 && c.tile.rounds_last) butterfly_arrays(a[0], a[1]);
 }
 
 /// What one prefetch brings to L2.

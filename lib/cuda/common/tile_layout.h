@@ -30,6 +30,7 @@ struct tile_layout {
     tile_phase phase[3];
     int log_vec_x;    ///< elements per access in phase 0
     int log_vec_y;    ///< elements per access in the last phase
+    bool rounds_last; ///< the bit of two tiles in registers comes after those of a tile, not before
     int order_from;   ///< butterflies: from the top bit down to this one, then from bit 0 up
     int pad_shift[2]; ///< word(e) = e + sum of (e >> pad_shift) * pad_words
     int pad_words[2];

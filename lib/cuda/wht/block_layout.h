@@ -160,6 +160,7 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
         c.log_items = log_n >= (half ? 13 : 14) ? 6 : 5;
         c.log_tile = wht_max(log_n, 11);
         c.prefetch = half || log_n == 15;
+        if (half && !vector && c.log_items == 5) registers = 128;
     }
     if ((wide ? 2 : 1) << (c.log_items + c.log_rounds) > 32) registers = 128;
     c.blocks_per_sm = 65536 / registers >> (c.log_tile - c.log_items);
@@ -208,6 +209,8 @@ PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n
         c.tile = wht_block_tile(choice.log_tile, r, bit_range(0, wht_min(log_n, choice.log_tile)),
                                 vx, vy, wht_block_order_from(x, log_n), wide && !c.word_wise);
         if (!vector) c.tile.log_vec_x = c.tile.log_vec_y = 0;
+        // one tile may start while the other is on its way, where the variants agree anyway
+        c.tile.rounds_last = wht_block_as_vector(x, log_n);
     }
     return c;
 }
