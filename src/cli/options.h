@@ -38,7 +38,7 @@ struct session {
 
     /// The same preferences with other candidates.
     cases::pref_ptr preferences_for(const std::string &candidates) const;
-    /// Memory and clock; NO_DEVICE for a session from a profile.
+    /// Memory and clock; NO_DEVICE where the context came from a profile.
     std::unique_ptr<cases::device> open() const;
 
 private:
