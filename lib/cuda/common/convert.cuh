@@ -1,8 +1,13 @@
 // Stored elements and their accumulators: 16-bit floats widen to f32 on the way in and are rounded
-// once, to nearest even, on the way out. By instruction, so that no half header is needed.
+// once, to nearest even, on the way out. By instruction, so that no half header is needed. Without
+// nvcc (tests/emulate) the same values by lib/common/half.h.
 #pragma once
 
 #include "lib/common/scalar.h"
+
+#ifndef __CUDACC__
+#    include "lib/common/half.h"
+#endif
 
 #include <cstdint>
 
@@ -32,9 +37,13 @@ template <scalar S> __device__ __forceinline__ accumulator<S> widen(typename sto
     } else if constexpr (S == scalar::bf16) {
         return __uint_as_float(static_cast<uint32_t>(bits) << 16);
     } else {
+#ifdef __CUDACC__
         float value;
         asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
         return value;
+#else
+        return f16_to_f32(bits);
+#endif
     }
 }
 
@@ -44,10 +53,15 @@ template <scalar S> __device__ __forceinline__ void widen_pair(uint32_t word, fl
         a = __uint_as_float(word << 16);
         b = __uint_as_float(word & 0xffff0000u);
     } else {
+#ifdef __CUDACC__
         asm("{.reg .f16 lo, hi;\n\tmov.b32 {lo, hi}, %2;\n\t"
             "cvt.f32.f16 %0, lo;\n\tcvt.f32.f16 %1, hi;}"
             : "=f"(a), "=f"(b)
             : "r"(word));
+#else
+        a = widen<S>(static_cast<uint16_t>(word));
+        b = widen<S>(static_cast<uint16_t>(word >> 16));
+#endif
     }
 }
 
@@ -58,22 +72,26 @@ __device__ __forceinline__ uint32_t round_bf16_bits(float value) {
 }
 
 template <scalar S> __device__ __forceinline__ uint16_t round_half(float value) {
+#ifdef __CUDACC__
     uint16_t bits;
     if constexpr (S == scalar::f16) {
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
     } else {
-#if __CUDA_ARCH__ >= 800
+#    if __CUDA_ARCH__ >= 800
         asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-#else
+#    else
         bits = static_cast<uint16_t>(round_bf16_bits(value));
-#endif
+#    endif
     }
     return bits;
+#else
+    return S == scalar::f16 ? f32_to_f16(value) : static_cast<uint16_t>(round_bf16_bits(value));
+#endif
 }
 
 template <scalar S> __device__ __forceinline__ uint32_t round_pair(float a, float b) {
     uint32_t word;
-#if __CUDA_ARCH__ >= 800
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
     if constexpr (S == scalar::f16) {
         asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(word) : "f"(a), "f"(b));
     } else {

@@ -186,15 +186,36 @@ constexpr int prefetch_bytes = 128;
 
 /// Asks L2 for the line of p.
 __device__ __forceinline__ void prefetch_l2(const void *p) {
+#ifdef __CUDACC__
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+#else
+    static_cast<void>(p);
+#endif
 }
 
 /// How far ahead to prefetch: blocks start in order, so the tile that many ahead starts when the
 /// ones that run now are done.
 __device__ __forceinline__ int64_t tiles_ahead(int blocks_per_sm) {
+#ifdef __CUDACC__
     int sms;
     asm("mov.u32 %0, %%nsmid;" : "=r"(sms));
+#else
+    const int sms = 1;
+#endif
     return static_cast<int64_t>(sms) * blocks_per_sm;
+}
+
+/// From here on the compiler does not know where the value came from.
+template <class V> __device__ __forceinline__ void make_opaque(V &value) {
+#ifdef __CUDACC__
+    if constexpr (sizeof(V) == 8) {
+        asm volatile("" : "+l"(value));
+    } else {
+        asm volatile("" : "+r"(value));
+    }
+#else
+    static_cast<void>(value);
+#endif
 }
 
 } // namespace plait::impl::cuda

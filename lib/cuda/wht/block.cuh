@@ -28,7 +28,7 @@ __device__ __forceinline__ void wht_block_each(const wht_block_rows &rows, int64
     constexpr tile_layout t = c.tile;
     if constexpr (t.log_tile > c.log_row) {
         // or the offsets of the loads would stay in registers for the stores
-        asm volatile("" : "+l"(stride));
+        make_opaque(stride);
     }
     const uint32_t thread = tile_thread_part(t, Phase, threadIdx.x);
     const int64_t base = wht_block_offset(c, thread, stride);

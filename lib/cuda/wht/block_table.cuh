@@ -1,7 +1,7 @@
 // Entries of the kernel table for wht.block, one for each n of a list.
 #pragma once
 
-#include "lib/cuda/kernel_table.h"
+#include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/wht/block.cuh"
 
 namespace plait::impl::cuda {
@@ -9,8 +9,8 @@ namespace plait::impl::cuda {
 template <scalar X, scalar Y, int LogN, bool Vector> kernel_entry wht_block_entry() {
     static_assert(wht_block_exists(X, Y, LogN), "the planner would not find this instantiation");
     static constexpr variant_name name = wht_variant(X, Y, ".n", LogN, Vector);
-    return {"wht.block", name.text,
-            reinterpret_cast<const void *>(&wht_block<wht_block_case<X, Y, LogN, Vector>>)};
+    return make_kernel_entry<&wht_block<wht_block_case<X, Y, LogN, Vector>>>("wht.block",
+                                                                             name.text);
 }
 
 } // namespace plait::impl::cuda

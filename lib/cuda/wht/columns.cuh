@@ -21,7 +21,7 @@ __device__ __forceinline__ void wht_columns_each(E *block, int log_inner, uint32
     const uint32_t thread = tile_thread_part(t, Phase, threadIdx.x);
     if constexpr (t.phases == 1) {
         // or the offsets of the loads would stay in registers for the stores
-        asm volatile("" : "+r"(log_inner));
+        make_opaque(log_inner);
         E *p = block + wht_columns_offset(c, thread, log_inner);
 #pragma unroll
         for (int j = 0; j < (1 << t.log_items); j += 1 << LogVec) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void wht_columns_each(E *block, int log_inner, uint32
 #pragma unroll
             for (int e = 0; e < (1 << across); e += 1 << LogVec) access(j + e, p + e);
             p += step;
-            asm volatile("" : "+l"(p));
+            make_opaque(p);
         }
     }
 }

@@ -1,7 +1,7 @@
 // Entries of the kernel table for the column kernels, one for each log_m of a list.
 #pragma once
 
-#include "lib/cuda/kernel_table.h"
+#include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/wht/columns_shuffle.cuh"
 #include "lib/cuda/wht/columns_tiled.cuh"
 
@@ -12,18 +12,16 @@ kernel_entry wht_columns_tiled_entry() {
     static_assert(wht_columns_tiled_exists(X, Y, LogM, Vector),
                   "the planner would not find this instantiation");
     static constexpr variant_name name = wht_variant(X, Y, ".k", LogM, Vector);
-    return {"wht.columns_tiled", name.text,
-            reinterpret_cast<const void *>(
-                &wht_columns_tiled<wht_columns_tiled_case<X, Y, LogM, Vector>>)};
+    return make_kernel_entry<&wht_columns_tiled<wht_columns_tiled_case<X, Y, LogM, Vector>>>(
+        "wht.columns_tiled", name.text);
 }
 
 template <scalar X, scalar Y, int LogM> kernel_entry wht_columns_shuffle_entry() {
     static_assert(wht_columns_shuffle_exists(X, Y, LogM),
                   "the planner would not find this instantiation");
     static constexpr variant_name name = wht_variant(X, Y, ".k", LogM, true);
-    return {
-        "wht.columns_shuffle", name.text,
-        reinterpret_cast<const void *>(&wht_columns_shuffle<wht_columns_shuffle_case<X, Y, LogM>>)};
+    return make_kernel_entry<&wht_columns_shuffle<wht_columns_shuffle_case<X, Y, LogM>>>(
+        "wht.columns_shuffle", name.text);
 }
 
 } // namespace plait::impl::cuda
