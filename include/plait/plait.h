@@ -1,4 +1,5 @@
-/* plait.h - plans for fast Walsh-Hadamard transforms (wht) on CUDA devices and on the CPU.
+/* plait.h - plans for fast Walsh-Hadamard transforms (wht) and causal depthwise 1-D convolution
+ * (conv1d), on CUDA devices and on the CPU.
  *
  *   plait_context   one device, its facts and its wisdom
  *   plait_desc      what to compute: shapes, types, options
@@ -14,7 +15,7 @@
  *  - A handle written by a failing call is NULL. destroy(NULL) is legal; destroy never fails and
  *    never waits for a device.
  *  - Sizes and strides are int64_t ELEMENTS. Memory is size_t BYTES. int is for flags and counts.
- *  - Extents of zero are legal and make a plan without steps: executing it writes nothing.
+ *  - Extents of zero are legal. With nothing to write a plan has no steps.
  *  - Text out (char *buf, size_t cap, size_t *size): *size receives the length including the
  *    terminator; buf == NULL only asks for it; a buffer that is too small is left untouched and
  *    gives PLAIT_ERR_BUFFER_TOO_SMALL. size may be NULL if buf is not.
@@ -100,9 +101,19 @@ typedef enum plait_dtype PLAIT_INT {
     PLAIT_B1 = 24                  /* one bit per element: bit i%32 of uint32 word i/32       */
 } plait_dtype;
 
-/* A role names one tensor of an operator. */
+typedef enum plait_direction PLAIT_INT {
+    PLAIT_FORWARD = 0, PLAIT_BACKWARD = 1, PLAIT_UPDATE = 2
+} plait_direction;
+
+/* A role names one tensor of an operator. PLAIT_D<role> (role + 256) is the gradient of a role. */
 typedef enum plait_role PLAIT_INT {
-    PLAIT_X = 1, PLAIT_Y = 2, PLAIT_SIGNS = 5, PLAIT_DIAG = 6, PLAIT_OVERFLOW = 7
+    PLAIT_X = 1, PLAIT_Y = 2, PLAIT_W = 3, PLAIT_BIAS = 4,           /* wht, conv1d           */
+    PLAIT_SIGNS = 5, PLAIT_DIAG = 6, PLAIT_OVERFLOW = 7,             /* wht                   */
+    PLAIT_STATE_IN = 32, PLAIT_STATE_OUT = 33,                       /* conv1d                */
+    PLAIT_STATE = 34, PLAIT_POSITION = 35,                           /* conv1d update         */
+    PLAIT_SLOTS = 36, PLAIT_CU_SEQLENS = 37, PLAIT_SEQ_IDX = 38, PLAIT_STATUS = 39,
+    PLAIT_DX = 257, PLAIT_DY = 258, PLAIT_DW = 259, PLAIT_DBIAS = 260,
+    PLAIT_DSTATE_IN = 288, PLAIT_DSTATE_OUT = 289
 } plait_role;
 
 typedef enum plait_access PLAIT_INT {
@@ -117,6 +128,12 @@ typedef enum plait_wht_factor PLAIT_INT { /* "H12" is several matrices: each has
     PLAIT_H1 = 0, PLAIT_H12_PALEY2 = 1, PLAIT_H12_SLOANE = 2,
     PLAIT_H20_WILLIAMSON = 3, PLAIT_H28_WILLIAMSON = 4, PLAIT_H40 = 5
 } plait_wht_factor;
+
+typedef enum plait_layout PLAIT_INT { PLAIT_BCT = 0, PLAIT_BTC = 1 } plait_layout;
+typedef enum plait_activation PLAIT_INT { PLAIT_ACT_NONE = 0, PLAIT_ACT_SILU = 1 } plait_activation;
+typedef enum plait_state_kind PLAIT_INT {
+    PLAIT_STATE_LINEAR = 0, PLAIT_STATE_RING = 1
+} plait_state_kind;
 
 typedef enum plait_rigor PLAIT_INT {
     PLAIT_ESTIMATE = 0, PLAIT_MEASURE = 10, PLAIT_EXHAUSTIVE = 20
@@ -219,17 +236,72 @@ PLAIT_API plait_status plait_wht_set_scale(plait_desc *desc, double scale); /* i
 /* A promise about integer data: |x| <= bound. It admits candidates that need it. */
 PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
 
-/* ---- Descriptors: all families -----------------------------------------------------------
- * Setters check one argument by itself; plait_desc_check finds contradictions. */
+/* ---- Descriptors: causal depthwise convolution -------------------------------------------
+ *
+ *   pre[b,c,t] = bias[c] + sum_k w[c,k] * xe[b,c,t-(width-1)+k],      y = activation(pre) [+ x]
+ *
+ * xe is x preceded by STATE_IN, or by zeros. Tap width-1 meets the current sample.
+ *   X, Y      [batch, channels, length] (BCT) or [batch, length, channels] (BTC);
+ *             F16 BF16 F32 F64
+ *   W         [channels, width];   BIAS [channels], optional
+ *   STATE_IN, STATE_OUT   optional, forward and backward: the last s raw inputs, newest last,
+ *             [n, channels, s] (BCT) or [n, s, channels] (BTC); n is the number of sequences, or
+ *             of slots
+ *   SEQ_IDX   optional, I32 [batch, length]: a tap counts iff its id equals the current id;
+ *             a negative id is padding. STATE_IN has the id of the row's first token; entries of
+ *             STATE_OUT with another id than the last token's are zero. Not together with varlen
+ *             or update
+ *   STATUS    optional, I32 [1], with varlen or slots: receives 0, or 1 + the number of the first
+ *             sequence whose offsets, or row whose slot, break the rules of set_varlen, set_slots.
+ *             Such a sequence or row belongs to nothing (below); the others are computed
+ *   backward  takes the calls of its forward. Reads X, W, BIAS, STATE_IN, DY, DSTATE_OUT; writes
+ *             DX, DW, DBIAS, DSTATE_IN. The gradient of every input in use is written, that of
+ *             every output in use is read; plait_desc_use(D..., 0) drops one
+ *   update    X and Y hold `length` new samples per row; STATE [n, ...] is read and written;
+ *             POSITION, I32 [batch], is required by a ring state
+ * Accumulation is F64 if any floating tensor is F64, else F32: acc = bias, then fma(w[k], xe, acc)
+ * for k = 0.., on every path of a backend: chunks, updates and layouts give the same bits. */
 
-/* Optional tensors on or off. */
+PLAIT_API plait_status plait_conv1d_create(plait_desc **desc, plait_direction dir,
+                                           plait_dtype dtype, int64_t batch, int64_t channels,
+                                           int64_t length, int64_t width);
+/* Packed shapes of X, Y, the states and their gradients. Default BCT. */
+PLAIT_API plait_status plait_conv1d_set_layout(plait_desc *desc, plait_layout layout);
+PLAIT_API plait_status plait_conv1d_set_activation(plait_desc *desc, plait_activation act);
+/* Adds x to y behind the activation, before the rounding; backward adds dy to dx. */
+PLAIT_API plait_status plait_conv1d_set_residual(plait_desc *desc, int enable);
+/* entries >= width-1, the default. LINEAR: the last width-1 entries are read; the state becomes
+ * the last `entries` samples of (state, x). RING, update only: sample s of row r is stored in
+ * entry (POSITION[r] + s) mod entries; history is what precedes POSITION[r], read before any
+ * store; POSITION is not advanced. */
+PLAIT_API plait_status plait_conv1d_set_state(plait_desc *desc, plait_state_kind kind,
+                                              int64_t entries);
+
+/* ---- Descriptors: all families -----------------------------------------------------------
+ * Setters check one argument by itself; plait_desc_check finds contradictions. A setter that does
+ * not fit the family gives PLAIT_ERR_INVALID_ARGUMENT.
+ * One rule for everything that belongs to nothing (tokens past the last offset, tokens with a
+ * negative id, rows with the pad slot): its outputs and gradients are written as zero, it touches
+ * no slot and enters no sum. */
+
+/* Optional tensors on or off; gradients off. */
 PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use);
+/* Packed sequences: batch is 1, length is the capacity in tokens. CU_SEQLENS[sequences + 1], I64 or
+ * I32, is device memory that the host never reads: non-decreasing, first 0, last <= length, no
+ * sequence longer than max_length. Empty sequences are legal. Not for wht and updates. */
+PLAIT_API plait_status plait_desc_set_varlen(plait_desc *desc, int64_t sequences,
+                                             int64_t max_length);
+/* States live in a pool of `count` slots: row (or packed sequence) r uses slot SLOTS[r], I32,
+ * distinct among live rows; `pad` marks rows without a slot. conv1d forward and update. */
+PLAIT_API plait_status plait_desc_set_slots(plait_desc *desc, int64_t count, int32_t pad);
 PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
-/* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW: 4). Execute checks. */
+/* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS and tensors of
+ * indices: their element's size). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
-/* Permits the same pointer for both: Y and X. Partial overlap is never legal. */
+/* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Partial overlap is never
+ * legal. */
 PLAIT_API plait_status plait_desc_set_alias(plait_desc *desc, plait_role out, plait_role in);
 
 /* The whole validation, which plait_plan_create runs first: the first contradiction in words. */

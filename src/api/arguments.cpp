@@ -60,7 +60,7 @@ void argument_rules::bind(const plait_arg *args, int nargs, void *workspace, siz
     if (no_steps_) return;
     for (size_t i = 0; i < rules_.size(); ++i)
         for (size_t k = i + 1; k < rules_.size(); ++k)
-            check_pair(rules_[i], out.role[rules_[i].role], rules_[k], out.role[rules_[k].role]);
+            check_pair(rules_[i], out[rules_[i].role], rules_[k], out[rules_[k].role]);
     check_workspace(workspace, workspace_bytes, out);
     out.work = needed_ ? workspace : nullptr;
 }
@@ -69,39 +69,40 @@ void argument_rules::bind_roles(const plait_arg *args, int nargs, prepared::bind
     if (nargs < 0) fail(PLAIT_ERR_INVALID_ARGUMENT, "nargs=", nargs, " is negative");
     if (nargs > 0 && !args)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "args=NULL: nargs=", nargs, " arguments are required");
-    uint32_t given = 0; // bit r: role r
+    uint64_t given = 0; // bit i: rules_[i]
     for (int i = 0; i < nargs; ++i) {
         const int64_t role = args[i].role;
         const rule *r = find(role);
         if (!r) {
-            const char *name = role > 0 && role < prepared::bindings::roles
-                                   ? role_name(plait_role(role))
-                                   : nullptr;
+            const bool small = role > 0 && role <= INT32_MAX;
+            const char *name = small ? role_name(plait_role(role)) : nullptr;
             if (name)
                 fail(PLAIT_ERR_POINTER, "args[", i, "].role=", name,
                      " is not in use by this plan (plait_desc_use)");
             fail(PLAIT_ERR_POINTER, "args[", i, "].role=", role, " is no plait_role");
         }
-        if (given >> role & 1u)
+        const uint64_t bit = uint64_t{1} << (r - rules_.data());
+        if (given & bit)
             fail(PLAIT_ERR_POINTER, "args[", i, "].role=", role_name(r->role), " is given twice");
-        given |= 1u << role;
+        given |= bit;
         void *ptr = args[i].ptr;
-        if (!ptr && !no_steps_)
+        if (!ptr && !no_steps_ && r->bytes > 0)
             fail(PLAIT_ERR_POINTER, role_name(r->role), "=NULL: the plan has work to do");
         if (address(ptr) % r->alignment != 0)
             fail(PLAIT_ERR_POINTER, role_name(r->role), '=', hex(ptr), " is not aligned to the ",
                  r->alignment, " bytes that were promised (plait_desc_set_alignment)");
-        out.role[role] = ptr;
+        out[r->role] = ptr;
     }
     if (no_steps_) return;
-    for (const rule &r : rules_)
-        if (!(given >> r.role & 1u))
-            fail(PLAIT_ERR_POINTER, "role ", role_name(r.role), " is missing in args");
+    for (size_t i = 0; i < rules_.size(); ++i)
+        if (!(given >> i & 1u))
+            fail(PLAIT_ERR_POINTER, "role ", role_name(rules_[i].role), " is missing in args");
 }
 
 void argument_rules::check_pair(const rule &a, const void *pa, const rule &b,
                                 const void *pb) const {
     if (!a.written && !b.written) return;
+    if (a.bytes == 0 || b.bytes == 0) return; // such pointers are never followed
     const rule &out = a.written ? a : b;
     const rule &other = a.written ? b : a;
     if (pa == pb) {
@@ -149,7 +150,7 @@ void argument_rules::check_workspace(const void *workspace, size_t bytes,
         fail(PLAIT_ERR_WORKSPACE, "workspace=", hex(workspace), " is not aligned to ",
              PLAIT_WORKSPACE_ALIGNMENT, " bytes");
     for (const rule &r : rules_) {
-        const void *ptr = pointers.role[r.role];
+        const void *ptr = pointers[r.role];
         // A tensor with gaps may lie around the workspace, but cannot begin in it.
         const uintptr_t bytes_here = r.packed ? r.bytes : 1;
         if (ranges_meet(address(ptr), bytes_here, address(workspace), needed_))

@@ -39,6 +39,14 @@ plait_status plait_desc_set_alias(plait_desc *desc, plait_role out, plait_role i
     return set(__func__, desc, [&](descriptor &d) { d.set_alias(out, in); });
 }
 
+plait_status plait_desc_set_varlen(plait_desc *desc, int64_t sequences, int64_t max_length) {
+    return set(__func__, desc, [&](descriptor &d) { d.set_varlen(sequences, max_length); });
+}
+
+plait_status plait_desc_set_slots(plait_desc *desc, int64_t count, int32_t pad) {
+    return set(__func__, desc, [&](descriptor &d) { d.set_slots(count, pad); });
+}
+
 plait_status plait_desc_check(const plait_desc *desc) {
     return guard(__func__, [&] {
         require(desc, "desc");

@@ -1,7 +1,7 @@
 // A device that can run steps. The planner uses it to measure, the api to execute.
 #pragma once
 
-#include "src/desc/desc.h"
+#include "src/desc/problem.h"
 #include "src/pipeline/pipeline.h"
 
 #include <memory>
@@ -23,11 +23,19 @@ public:
 class prepared {
 public:
     virtual ~prepared() = default;
-    /// Pointer of each role, indexed by plait_role; null where not in use.
+    /// Pointer of each role; null where not in use.
     struct bindings {
-        static constexpr int roles = 32;
-        void *role[roles] = {};
+        /// Roles are below 64, gradients from 256 on as their primals: see plait_role.
+        static constexpr int roles = 128;
+        static constexpr int index(plait_role role) {
+            return role < 256 ? static_cast<int>(role) : static_cast<int>(role) - 256 + 64;
+        }
+        void *&operator[](plait_role role) { return role_[index(role)]; }
+        void *operator[](plait_role role) const { return role_[index(role)]; }
         void *work = nullptr;
+
+    private:
+        void *role_[roles] = {};
     };
     /// Launches every step in order; neither allocates nor waits. `step::kernel` is in the
     /// sentence when a launch is refused.
@@ -46,9 +54,10 @@ public:
     virtual void check_current() const = 0;
     virtual std::shared_ptr<allocator> default_allocator() const = 0;
     /// Median seconds of one run on scratch tensors of its own (from `memory`) filled with finite
-    /// random data, after a warm-up; at most about `budget` seconds. One measurement at a time on
-    /// a device, whatever the number of threads and contexts.
-    virtual double measure(const pipeline &, const std::vector<tensor> &, allocator &memory,
+    /// random data and with offsets and slots that keep their rules, after a warm-up; at most about
+    /// `budget` seconds. One measurement at a time on a device, whatever the number of threads and
+    /// contexts.
+    virtual double measure(const pipeline &, const problem &, allocator &memory,
                            double budget) const = 0;
 };
 

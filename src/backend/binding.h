@@ -20,7 +20,7 @@ public:
 private:
     struct slot {
         operand::source from;
-        int role;
+        plait_role role;
         int64_t offset; ///< bytes from the role's pointer, or from the workspace
     };
     step_args args_;

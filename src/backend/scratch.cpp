@@ -46,7 +46,7 @@ scratch::scratch(const std::vector<tensor> &tensors, size_t work_bytes, allocato
         for (const tensor &t : tensors) {
             if ((t.access == PLAIT_READ) != inputs) continue;
             const size_t bytes = static_cast<size_t>(t.span_bytes());
-            void *&ptr = pointers.role[t.role];
+            void *&ptr = pointers[t.role];
             try {
                 memory_.emplace_back(memory, bytes, stream);
                 ptr = memory_.back().get();
@@ -54,7 +54,7 @@ scratch::scratch(const std::vector<tensor> &tensors, size_t work_bytes, allocato
             } catch (const failure &f) {
                 const tensor *input = may_share(t, tensors);
                 if (f.code() != PLAIT_ERR_OUT_OF_MEMORY || !input) throw;
-                ptr = pointers.role[input->role];
+                ptr = pointers[input->role];
             }
         }
     memory_.emplace_back(memory, work_bytes, stream);
@@ -95,6 +95,47 @@ void fill_random(void *to, size_t bytes, plait_dtype dtype, uint64_t seed) {
                             [](uint64_t &r) { return static_cast<uint32_t>(next(r)); });
         break;
     }
+}
+
+namespace {
+
+/// Numbers of one integer type, `value(i)` for i = 0, 1, ...
+template <class Value>
+std::vector<std::byte> numbers(const tensor &what, int64_t count, const Value &value) {
+    const bool wide = what.dtype == PLAIT_I64;
+    const size_t size = wide ? 8 : 4;
+    std::vector<std::byte> out(static_cast<size_t>(count) * size);
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t number = value(i);
+        const auto narrow = static_cast<int32_t>(number);
+        std::memcpy(out.data() + static_cast<size_t>(i) * size,
+                    wide ? static_cast<const void *>(&number) : &narrow, size);
+    }
+    return out;
+}
+
+} // namespace
+
+std::vector<std::byte> measuring_data(const problem &of, const tensor &what, size_t most) {
+    const int64_t count = what.span();
+    switch (what.role) {
+    case PLAIT_CU_SEQLENS: { // sequences of one length
+        const conv1d_problem &p = of.conv1d();
+        const int64_t each = p.sequences > 0 ? std::min(p.max_length, p.length / p.sequences) : 0;
+        return numbers(what, count, [&](int64_t i) { return i * each; });
+    }
+    case PLAIT_SLOTS: { // distinct; rows that find none are padding
+        const conv1d_problem &p = of.conv1d();
+        const auto slot = [&](int64_t i) { return i < p.slots && i != p.pad ? i : p.pad; };
+        return numbers(what, count, slot);
+    }
+    case PLAIT_POSITION: return numbers(what, count, [](int64_t i) { return i % 4096; });
+    case PLAIT_SEQ_IDX: return std::vector<std::byte>(std::min<size_t>(most, 4096)); // one sequence
+    default: break;
+    }
+    std::vector<std::byte> out(std::min(most, static_cast<size_t>(what.span_bytes())));
+    fill_random(out.data(), out.size(), what.dtype, static_cast<uint64_t>(what.role));
+    return out;
 }
 
 double median(std::vector<double> &seconds) {

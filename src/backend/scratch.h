@@ -56,6 +56,10 @@ size_t tensor_bytes(const std::vector<tensor> &tensors);
 /// `bytes` is a multiple of the element size (of 4 for PLAIT_B1).
 void fill_random(void *to, size_t bytes, plait_dtype dtype, uint64_t seed);
 
+/// What a tensor holds while a candidate is measured: the whole of it where every element has its
+/// place (offsets, slots), else a block of at most `most` bytes to be repeated.
+std::vector<std::byte> measuring_data(const problem &of, const tensor &what, size_t most);
+
 /// The middle of the times; they are reordered. 0 when there is none.
 double median(std::vector<double> &seconds);
 

@@ -25,9 +25,25 @@ struct role_row {
 constexpr role_row roles[] = {
     {PLAIT_X, "x"},
     {PLAIT_Y, "y"},
+    {PLAIT_W, "w"},
+    {PLAIT_BIAS, "bias"},
     {PLAIT_SIGNS, "signs"},
     {PLAIT_DIAG, "diag"},
     {PLAIT_OVERFLOW, "overflow"},
+    {PLAIT_STATE_IN, "state_in"},
+    {PLAIT_STATE_OUT, "state_out"},
+    {PLAIT_STATE, "state"},
+    {PLAIT_POSITION, "position"},
+    {PLAIT_SLOTS, "slots"},
+    {PLAIT_CU_SEQLENS, "cu_seqlens"},
+    {PLAIT_SEQ_IDX, "seq_idx"},
+    {PLAIT_STATUS, "status"},
+    {PLAIT_DX, "dx"},
+    {PLAIT_DY, "dy"},
+    {PLAIT_DW, "dw"},
+    {PLAIT_DBIAS, "dbias"},
+    {PLAIT_DSTATE_IN, "dstate_in"},
+    {PLAIT_DSTATE_OUT, "dstate_out"},
 };
 
 constexpr factor_row factors[] = {

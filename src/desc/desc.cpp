@@ -127,10 +127,28 @@ int64_t tensor::span_bytes() const {
 
 bool tensor::dense() const { return span() == elements(); }
 
+void descriptor::set_varlen(int64_t, int64_t) {
+    fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_varlen: ", family(),
+         " has no packed sequences");
+}
+
+void descriptor::set_slots(int64_t, int32_t) {
+    fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_slots: ", family(), " has no pool of states");
+}
+
+const char *descriptor::implied_by(plait_role role) const {
+    fail(PLAIT_ERR_INTERNAL, role_name(role), " of ", family(), " is implied by nothing");
+}
+
+const role_facts *descriptor::find_facts(plait_role role) const {
+    for (const role_facts &facts : role_table())
+        if (facts.role == role) return &facts;
+    return nullptr;
+}
+
 const role_facts &descriptor::role_argument(const char *function, const char *name,
                                             plait_role role) const {
-    for (const role_facts &facts : role_table())
-        if (facts.role == role) return facts;
+    if (const role_facts *facts = find_facts(role)) return *facts;
     const char *known = role_name(role);
     const std::string value = known ? known : text(role);
     fail(PLAIT_ERR_INVALID_ARGUMENT, function, ": ", name, '=', value, " is no role of ", family());
@@ -138,9 +156,12 @@ const role_facts &descriptor::role_argument(const char *function, const char *na
 
 void descriptor::use(plait_role role, bool on) {
     const role_facts &facts = role_argument("plait_desc_use", "role", role);
-    if (!facts.optional && !on)
+    if (facts.when == presence::required && !on)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_use: role=", role_name(role),
              " is required and cannot be turned off");
+    if (facts.when == presence::implied && on != in_use(facts))
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_use: role=", role_name(role),
+             " is turned on by another setter alone: ", implied_by(role));
     roles_[role].use = on;
 }
 
@@ -203,8 +224,25 @@ const role_settings &descriptor::settings(plait_role role) const {
     return at == roles_.end() ? nothing : at->second;
 }
 
+bool descriptor::in_use_by_default(const role_facts &facts) const {
+    switch (facts.when) {
+    case presence::required: return true;
+    case presence::optional: return false;
+    case presence::gradient: return uses(primal_of(facts.role));
+    case presence::implied: return *implied_by(facts.role) == 0;
+    }
+    return false;
+}
+
 bool descriptor::in_use(const role_facts &facts) const {
-    return !facts.optional || settings(facts.role).use.value_or(false);
+    const bool fixed = facts.when == presence::required || facts.when == presence::implied;
+    const std::optional<bool> &said = settings(facts.role).use;
+    return said && !fixed ? *said : in_use_by_default(facts);
+}
+
+bool descriptor::uses(plait_role role) const {
+    const role_facts *facts = find_facts(role);
+    return facts && in_use(*facts);
 }
 
 plait_dtype descriptor::dtype_of_role(plait_role role) const {
@@ -250,13 +288,19 @@ tensor descriptor::tensor_of(const role_facts &facts) const {
 std::vector<tensor> descriptor::tensors() const {
     std::vector<tensor> out;
     for (const role_facts &facts : role_table())
-        if (in_use(facts)) out.push_back(tensor_of(facts));
+        if (facts.access != no_access && in_use(facts)) out.push_back(tensor_of(facts));
     return out;
 }
 
 void descriptor::check_roles() const {
     for (const role_facts &facts : role_table()) {
-        if (in_use(facts)) continue;
+        if (in_use(facts)) {
+            if (facts.when == presence::gradient && !uses(primal_of(facts.role)))
+                fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: role=", role_name(facts.role),
+                     " is in use, but ", role_name(primal_of(facts.role)),
+                     ", whose gradient it is, is not (plait_desc_use)");
+            continue;
+        }
         const role_settings &set = settings(facts.role);
         const char *what = nullptr;
         if (set.dtype && *set.dtype != default_dtype(facts.role)) what = "a type";
@@ -283,7 +327,8 @@ void descriptor::check_roles() const {
 void descriptor::append_roles(std::string &token) const {
     std::string uses;
     for (const role_facts &facts : role_table())
-        if (facts.optional && in_use(facts)) uses += text('+', role_name(facts.role));
+        if (in_use(facts) != in_use_by_default(facts))
+            uses += text(in_use(facts) ? '+' : '-', role_name(facts.role));
     if (!uses.empty()) token += text(':', uses);
 
     for (const role_facts &facts : role_table()) {

@@ -42,15 +42,29 @@ struct role_settings {
     std::optional<bool> use;
 };
 
+/// When a role is in use.
+enum class presence {
+    required, ///< always
+    optional, ///< when plait_desc_use says so
+    gradient, ///< while the role that it is the gradient of is, unless plait_desc_use drops it
+    implied,  ///< when a setter of the family says so; plait_desc_use is refused
+};
+
 /// What a family says about one of its roles.
 struct role_facts {
     plait_role role;
-    plait_access access;
-    bool optional;
+    plait_access access; ///< none: only settings and use count, it is no argument of execute
+    presence when;
     plait_role alias; ///< of an output: the input whose pointer it may share when asked; 0: none
     uint32_t dtypes;  ///< bit d: the type with number d is possible
     int alignment;    ///< default promise, bytes
 };
+
+/// The access of a role that execute does not take: Y in a backward descriptor gives DY its type.
+constexpr plait_access no_access = plait_access{};
+
+/// The role whose gradient PLAIT_D... is.
+constexpr plait_role primal_of(plait_role gradient) { return plait_role(gradient - 256); }
 
 class descriptor {
 public:
@@ -64,6 +78,9 @@ public:
     void set_strides(plait_role role, int rank, const int64_t *strides);
     void set_alignment(plait_role role, int bytes);
     void set_alias(plait_role out, plait_role in);
+    // Refused by families that have no packed sequences, no pools.
+    virtual void set_varlen(int64_t sequences, int64_t max_length);
+    virtual void set_slots(int64_t count, int32_t pad);
 
     /// Throws the first contradiction.
     virtual void check() const = 0;
@@ -79,9 +96,12 @@ protected:
     /// Bit a: axis a is packed in the default strides; the stride of the others is 0.
     virtual uint32_t packed_axes_of(plait_role role) const = 0;
     virtual plait_dtype default_dtype(plait_role role) const = 0;
+    /// Of presence::implied: "" while in use, else the name of the setter that brings it.
+    virtual const char *implied_by(plait_role role) const;
 
     const role_settings &settings(plait_role role) const;
     bool in_use(const role_facts &facts) const;
+    bool uses(plait_role role) const; ///< false for a role that the family does not have
     plait_dtype dtype_of_role(plait_role role) const;
     /// nullopt when they are beyond 64 bits.
     std::optional<std::vector<int64_t>> default_strides(plait_role role) const;
@@ -96,6 +116,8 @@ protected:
     std::map<plait_role, role_settings> roles_;
 
 private:
+    bool in_use_by_default(const role_facts &facts) const;
+    const role_facts *find_facts(plait_role role) const;
     const role_facts &role_argument(const char *function, const char *name, plait_role role) const;
 };
 

@@ -1,6 +1,7 @@
 #include "src/desc/problem.h"
 
 #include "src/core/status.h"
+#include "src/desc/conv1d.h"
 #include "src/desc/wht.h"
 
 namespace plait::impl {
@@ -13,9 +14,18 @@ const tensor *problem::find(plait_role role) const {
 
 problem make_problem(const descriptor &desc) {
     desc.check();
-    const auto *wht = dynamic_cast<const wht_descriptor *>(&desc);
-    if (!wht) fail(PLAIT_ERR_INTERNAL, "family ", desc.family(), " has no normal form");
-    return {desc.token(), desc.family(), desc.tensors(), wht->problem(), wht->empty()};
+    problem out{desc.token(), desc.family(), desc.tensors(), {}, true};
+    for (const tensor &t : out.tensors)
+        if ((t.access & PLAIT_WRITE) && t.elements() > 0) out.empty = false;
+    if (const auto *wht = dynamic_cast<const wht_descriptor *>(&desc)) {
+        out.form = wht->problem();
+        out.empty = wht->empty(); // also with OVERFLOW: no transform, no report
+    } else if (const auto *conv1d = dynamic_cast<const conv1d_descriptor *>(&desc)) {
+        out.form = conv1d->problem();
+    } else {
+        fail(PLAIT_ERR_INTERNAL, "family ", desc.family(), " has no normal form");
+    }
+    return out;
 }
 
 } // namespace plait::impl

@@ -106,7 +106,7 @@ plait_dtype parse_dtype(const token_field &field) {
 
 plait_role parse_role_name(const token_field &field) {
     if (const auto role = role_from_name(field.text)) return *role;
-    refuse(field, "is no role; roles: x y signs diag overflow");
+    refuse(field, "is no role: the names of plait_role in lower case, x, state_in");
 }
 
 void parse_uses(descriptor &desc, const token_field &field) {
@@ -160,8 +160,8 @@ std::unique_ptr<descriptor> descriptor_from_token(std::string_view token) {
     for (const token_field &field : fields)
         if (field.text.empty()) refuse(field, "is an empty field between two ':' or at an end");
 
-    if (fields[0].text != "wht") refuse(fields[0], "is no family; families: wht");
-    std::unique_ptr<descriptor> desc = parse_wht(fields);
+    std::unique_ptr<descriptor> desc =
+        fields[0].text == "wht" ? parse_wht(fields) : parse_conv1d(fields);
     const std::string canonical = desc->token();
     if (canonical != token)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_from_token: token=\"", shortened(token, 160),

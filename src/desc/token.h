@@ -57,5 +57,6 @@ bool parse_role(descriptor &desc, const token_field &field, std::vector<plait_ro
 
 /// fields[0] is the family's name.
 std::unique_ptr<descriptor> parse_wht(const std::vector<token_field> &fields);
+std::unique_ptr<descriptor> parse_conv1d(const std::vector<token_field> &fields);
 
 } // namespace plait::impl

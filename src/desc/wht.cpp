@@ -97,11 +97,12 @@ bool wht_descriptor::empty() const {
 const std::vector<role_facts> &wht_descriptor::role_table() const {
     // OVERFLOW is one int, often a variable on the caller's stack: no more than its own alignment.
     static const std::vector<role_facts> table = {
-        {PLAIT_X, PLAIT_READ, false, plait_role{}, data_types, 16},
-        {PLAIT_Y, PLAIT_WRITE, false, PLAIT_X, data_types, 16},
-        {PLAIT_SIGNS, PLAIT_READ, true, plait_role{}, bit(PLAIT_B1), 16},
-        {PLAIT_DIAG, PLAIT_READ, true, plait_role{}, floating_types | complex_types, 16},
-        {PLAIT_OVERFLOW, PLAIT_WRITE, true, plait_role{}, bit(PLAIT_I32), 4},
+        {PLAIT_X, PLAIT_READ, presence::required, plait_role{}, data_types, 16},
+        {PLAIT_Y, PLAIT_WRITE, presence::required, PLAIT_X, data_types, 16},
+        {PLAIT_SIGNS, PLAIT_READ, presence::optional, plait_role{}, bit(PLAIT_B1), 16},
+        {PLAIT_DIAG, PLAIT_READ, presence::optional, plait_role{}, floating_types | complex_types,
+         16},
+        {PLAIT_OVERFLOW, PLAIT_WRITE, presence::optional, plait_role{}, bit(PLAIT_I32), 4},
     };
     return table;
 }

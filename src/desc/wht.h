@@ -36,7 +36,6 @@ protected:
 
 private:
     bool transformed(size_t axis) const { return (axes_ >> axis & 1u) != 0; }
-    bool uses(plait_role role) const { return settings(role).use.value_or(false); }
     void check_types() const;
     void check_lengths() const;
     void check_options() const;

@@ -202,7 +202,7 @@ std::vector<const candidate *> measure(const problem &p, const profile &device,
         try {
             if (!memory && !own) own = where->default_allocator();
             const pipeline steps = c.build(p, device);
-            const double seconds = where->measure(steps, p.tensors, memory ? *memory : *own,
+            const double seconds = where->measure(steps, p, memory ? *memory : *own,
                                                   std::clamp(budget, 0.0, seconds_per_candidate));
             known.record(p.token, fingerprint, c, seconds);
             entry->row.measured = known.find(p.token, fingerprint, c);
@@ -225,6 +225,15 @@ std::vector<const candidate *> measure(const problem &p, const profile &device,
 }
 
 } // namespace
+
+const std::vector<candidate> &candidates_of(const std::string &family) {
+    static const std::vector<candidate> none;
+    if (family == "wht") return wht_table();
+    if (family == "conv1d.fwd") return conv1d_fwd_table();
+    if (family == "conv1d.bwd") return conv1d_bwd_table();
+    if (family == "conv1d.update") return conv1d_update_table();
+    return none;
+}
 
 std::vector<ranked> rank(const problem &p, const profile &device, const preferences &pref,
                          const wisdom &known) {

@@ -2,7 +2,7 @@
 // functions of each candidate. THE LIST is wht_table.cpp.
 #pragma once
 
-#include "src/planner/candidate.h"
+#include "src/planner/operands.h"
 
 namespace plait::impl {
 
@@ -28,13 +28,6 @@ struct wht_rows {
 
 /// "" and the rows, or why the problem is not of this shape. Types are not looked at.
 verdict wht_as_rows(const problem &, wht_rows *out);
-
-/// Bytes of all tensors, an alias counted once, when they are beyond the device's memory together
-/// with `work`: a sentence, else "".
-verdict wht_fits_memory(const problem &, const profile &, int64_t work);
-
-operand wht_role(plait_role role, bool written, int64_t offset = 0);
-operand wht_piece(int piece, bool written, int64_t offset = 0);
 
 verdict wht_cpu_simd_applicable(const problem &, const profile &);
 cost wht_cpu_simd_estimate(const problem &, const profile &);

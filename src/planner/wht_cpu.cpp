@@ -96,8 +96,8 @@ verdict wht_cpu_simd_applicable(const problem &problem, const profile &device) {
         return text("x is ", scalar_name(r.x), " and y ", scalar_name(r.y),
                     "; there is no kernel for this pair");
     if (r.log_n > 32) return text("n=", r.n, " is over 2^32");
-    return wht_fits_memory(problem, device,
-                           cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, threads_of(device)));
+    return fits_memory(problem, device,
+                       cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, threads_of(device)));
 }
 
 cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
@@ -139,8 +139,8 @@ pipeline wht_cpu_simd_build(const problem &problem, const profile &device) {
     s.block = threads_of(device);
     operand scratch;
     const int64_t bytes = cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, s.block);
-    if (bytes > 0) scratch = wht_piece(out.work.book("scratch", bytes, 0, 0), true);
-    s.operands = {wht_role(PLAIT_X, false), wht_role(PLAIT_Y, true), scratch};
+    if (bytes > 0) scratch = piece_operand(out.work.book("scratch", bytes, 0, 0), true);
+    s.operands = {role_operand(PLAIT_X, false), role_operand(PLAIT_Y, true), scratch};
     cpu::wht_simd_args args{};
     args.x_type = r.x;
     args.y_type = r.y;
@@ -160,8 +160,8 @@ pipeline wht_cpu_simd_build(const problem &problem, const profile &device) {
 
 verdict wht_cpu_ref_applicable(const problem &problem, const profile &device) {
     if (problem.empty) return "the problem is empty: there is nothing to run";
-    return wht_fits_memory(problem, device,
-                           cpu::wht_ref_scratch_bytes(problem.wht(), threads_of(device)));
+    return fits_memory(problem, device,
+                       cpu::wht_ref_scratch_bytes(problem.wht(), threads_of(device)));
 }
 
 cost wht_cpu_ref_estimate(const problem &problem, const profile &device) {
@@ -185,12 +185,12 @@ pipeline wht_cpu_ref_build(const problem &problem, const profile &device) {
     s.kernel = "wht.ref";
     s.block = threads_of(device);
     const int scratch = out.work.book("scratch", cpu::wht_ref_scratch_bytes(p, s.block), 0, 0);
-    s.operands = {wht_role(PLAIT_X, false),
-                  wht_role(PLAIT_Y, true),
-                  p.signs ? wht_role(PLAIT_SIGNS, false) : operand{},
-                  p.diag != scalar::none ? wht_role(PLAIT_DIAG, false) : operand{},
-                  p.overflow ? wht_role(PLAIT_OVERFLOW, true) : operand{},
-                  wht_piece(scratch, true)};
+    s.operands = {role_operand(PLAIT_X, false),
+                  role_operand(PLAIT_Y, true),
+                  p.signs ? role_operand(PLAIT_SIGNS, false) : operand{},
+                  p.diag != scalar::none ? role_operand(PLAIT_DIAG, false) : operand{},
+                  p.overflow ? role_operand(PLAIT_OVERFLOW, true) : operand{},
+                  piece_operand(scratch, true)};
     cpu::wht_ref_args args{};
     args.problem = p;
     s.args = step_args(args);

@@ -78,7 +78,7 @@ verdict applicable(const problem &p, const profile &device, const wht_pass_kind 
     const verdict own = kind.kernel == wht_columns::none ? block_rule(r, device)
                                                          : columns_rule(r, device, kind, &s);
     if (!own.empty()) return own;
-    return wht_fits_memory(p, device, wht_passes(r, device, kind).work_bytes());
+    return fits_memory(p, device, wht_passes(r, device, kind).work_bytes());
 }
 
 cost estimate(const problem &p, const profile &device, const wht_pass_kind &kind) {

@@ -227,12 +227,12 @@ verdict wht_passes::early_scale_fits(const wht_split &s) const {
 
 pipeline wht_passes::build(const wht_split &s) const {
     pipeline out;
-    operand mid_in = wht_role(PLAIT_Y, false), mid_out = wht_role(PLAIT_Y, true);
+    operand mid_in = role_operand(PLAIT_Y, false), mid_out = role_operand(PLAIT_Y, true);
     if (mid_.work && s.count > 0) {
         const int last = static_cast<int>(first(s.log_block).launches) + s.count - 1;
         const int piece = out.work.book("mid", work_bytes(), 0, last);
-        mid_in = wht_piece(piece, false);
-        mid_out = wht_piece(piece, true);
+        mid_in = piece_operand(piece, false);
+        mid_out = piece_operand(piece, true);
     }
     const double early = early_scale(s);
     add_block(out, s, mid_out, s.count == 0 ? r_.scale : early);
@@ -240,8 +240,8 @@ pipeline wht_passes::build(const wht_split &s) const {
     for (int i = 0; i < s.count; ++i) {
         const bool last = i + 1 == s.count;
         const double late = early == 0 ? 1.0 : r_.scale / early;
-        add_columns(out, s.log_m[i], log_inner, mid_in, last ? wht_role(PLAIT_Y, true) : mid_out,
-                    last ? late : 1.0, last);
+        add_columns(out, s.log_m[i], log_inner, mid_in,
+                    last ? role_operand(PLAIT_Y, true) : mid_out, last ? late : 1.0, last);
         log_inner += s.log_m[i];
     }
     out.work.seal();
@@ -261,7 +261,7 @@ void wht_passes::add_block(pipeline &out, const wht_split &s, const operand &to,
         one.grid = wht_block_grid(l, f.rows, device_.sms);
         one.block = l.threads;
         one.smem_bytes = l.smem_bytes;
-        one.operands = {wht_role(PLAIT_X, false, i * f.x_step * scalar_bytes(r_.x)), to};
+        one.operands = {role_operand(PLAIT_X, false, i * f.x_step * scalar_bytes(r_.x)), to};
         one.operands[1].offset = i * f.y_step * scalar_bytes(y);
         wht_block_args args{};
         args.rows = f.rows;

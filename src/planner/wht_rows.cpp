@@ -51,32 +51,4 @@ verdict wht_as_rows(const problem &problem, wht_rows *out) {
     return "";
 }
 
-verdict wht_fits_memory(const problem &problem, const profile &device, int64_t work) {
-    if (device.memory_bytes == 0) return "";
-    int64_t bytes = work;
-    for (const tensor &t : problem.tensors)
-        if (t.alias == plait_role{}) bytes = checked_add(bytes, t.span_bytes(), "bytes");
-    if (bytes <= device.memory_bytes) return "";
-    return text("tensors and workspace take ", bytes, " bytes; the device has ",
-                device.memory_bytes);
-}
-
-operand wht_role(plait_role role, bool written, int64_t offset) {
-    operand o;
-    o.from = operand::source::role;
-    o.role = role;
-    o.offset = offset;
-    o.written = written;
-    return o;
-}
-
-operand wht_piece(int piece, bool written, int64_t offset) {
-    operand o;
-    o.from = operand::source::work;
-    o.piece = piece;
-    o.offset = offset;
-    o.written = written;
-    return o;
-}
-
 } // namespace plait::impl

@@ -9,8 +9,6 @@
 
 namespace plait::impl {
 
-namespace {
-
 // clang-format off
 const std::vector<candidate> &wht_table() {
 static const std::vector<candidate> table = {
@@ -33,12 +31,5 @@ static const std::vector<candidate> table = {
 return table;
 }
 // clang-format on
-
-} // namespace
-
-const std::vector<candidate> &candidates_of(const std::string &family) {
-    static const std::vector<candidate> none;
-    return family == "wht" ? wht_table() : none;
-}
 
 } // namespace plait::impl

@@ -47,10 +47,10 @@ public:
     std::shared_ptr<allocator> default_allocator() const override {
         return std::make_shared<no_memory>();
     }
-    double measure(const pipeline &p, const std::vector<tensor> &tensors, allocator &memory,
+    double measure(const pipeline &p, const problem &of, allocator &memory,
                    double budget) const override {
         most = std::max(most.load(), ++running);
-        CHECK(tensors.size() == 2);
+        CHECK(of.tensors.size() == 2);
         used = &memory;
         order.push_back(kernels(p));
         budgets.push_back(budget);

@@ -59,8 +59,8 @@ TEST_CASE("every setter refuses wrong arguments and names itself") {
         {[=](auto &d) { d.set_scale(inf); }, "plait_wht_set_scale: scale=inf is not finite"},
         {[=](auto &d) { d.set_scale(-inf); }, "plait_wht_set_scale: scale=-inf is not finite"},
         {[](auto &d) { d.set_bound(-1); }, "plait_wht_set_bound: bound=-1 is negative"},
-        {[](auto &d) { d.use(unknown<plait_role>(3), true); },
-         "plait_desc_use: role=3 is no role of wht"},
+        {[](auto &d) { d.use(unknown<plait_role>(9), true); },
+         "plait_desc_use: role=9 is no role of wht"},
         {[](auto &d) { d.use(PLAIT_X, false); },
          "plait_desc_use: role=x is required and cannot be turned off"},
         {[](auto &d) { d.use(PLAIT_Y, false); },
@@ -78,9 +78,9 @@ TEST_CASE("every setter refuses wrong arguments and names itself") {
         {[](auto &d) { d.set_dtype(PLAIT_DIAG, PLAIT_I32); },
          "plait_desc_set_dtype: dtype=i32 is no type of diag"},
         {[](auto &d) {
-             unit::set_strides(d, unknown<plait_role>(4), {8, 1});
+             unit::set_strides(d, unknown<plait_role>(9), {8, 1});
          },
-         "plait_desc_set_strides: role=4 is no role of wht"},
+         "plait_desc_set_strides: role=9 is no role of wht"},
         {[](auto &d) { unit::set_strides(d, PLAIT_X, {8}); },
          "plait_desc_set_strides: rank=1 is not the rank 2 of x"},
         {[](auto &d) {
@@ -95,8 +95,8 @@ TEST_CASE("every setter refuses wrong arguments and names itself") {
              unit::set_strides(d, PLAIT_Y, {8, -1});
          },
          "plait_desc_set_strides: strides[1]=-1 of y is negative"},
-        {[](auto &d) { d.set_alignment(unknown<plait_role>(4), 16); },
-         "plait_desc_set_alignment: role=4 is no role of wht"},
+        {[](auto &d) { d.set_alignment(unknown<plait_role>(9), 16); },
+         "plait_desc_set_alignment: role=9 is no role of wht"},
         {[](auto &d) { d.set_alignment(PLAIT_X, 0); },
          "plait_desc_set_alignment: bytes=0 of x is no power of two from 1 to 4096"},
         {[](auto &d) { d.set_alignment(PLAIT_X, 24); }, "plait_desc_set_alignment: bytes=24 of x"},
@@ -107,8 +107,8 @@ TEST_CASE("every setter refuses wrong arguments and names itself") {
         {[](auto &d) { d.set_alias(PLAIT_Y, PLAIT_DIAG); },
          "plait_desc_set_alias: out=y in=diag is no pair"},
         {[](auto &d) { d.set_alias(PLAIT_Y, PLAIT_Y); }, "these may: y@x"},
-        {[](auto &d) { d.set_alias(unknown<plait_role>(3), PLAIT_X); },
-         "plait_desc_set_alias: out=3 is no role of wht"},
+        {[](auto &d) { d.set_alias(unknown<plait_role>(9), PLAIT_X); },
+         "plait_desc_set_alias: out=9 is no role of wht"},
         {[](auto &d) { d.set_alias(PLAIT_Y, unknown<plait_role>(0)); },
          "plait_desc_set_alias: in=0 is no role of wht"},
     };

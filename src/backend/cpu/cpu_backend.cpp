@@ -75,10 +75,12 @@ void apply_isa_limit() {
 /// Enough of a block that copies of it do not repeat inside a cache line's reach.
 constexpr size_t pattern_bytes = size_t{1} << 20;
 
-void fill_buffers(const std::vector<scratch::buffer> &buffers) {
+void fill_buffers(const problem &of, const std::vector<scratch::buffer> &buffers) {
     for (const scratch::buffer &b : buffers) {
-        const size_t head = std::min(b.bytes, pattern_bytes);
-        fill_random(b.ptr, head, b.what->dtype, static_cast<uint64_t>(b.what->role));
+        if (b.bytes == 0) continue;
+        const std::vector<std::byte> pattern = measuring_data(of, *b.what, pattern_bytes);
+        const size_t head = std::min(b.bytes, pattern.size());
+        std::memcpy(b.ptr, pattern.data(), head);
         for (size_t at = head; at < b.bytes; at += head)
             std::memcpy(static_cast<std::byte *>(b.ptr) + at, b.ptr, std::min(head, b.bytes - at));
     }
@@ -119,13 +121,13 @@ public:
         return std::make_shared<aligned_memory>();
     }
 
-    double measure(const pipeline &what, const std::vector<tensor> &tensors, allocator &memory,
+    double measure(const pipeline &what, const problem &of, allocator &memory,
                    double budget) const override {
         static std::mutex one_at_a_time;
         const std::lock_guard<std::mutex> lock(one_at_a_time);
         const cpu_prepared ready(what);
-        const scratch on(tensors, static_cast<size_t>(what.work.bytes()), memory, nullptr);
-        fill_buffers(on.buffers);
+        const scratch on(of.tensors, static_cast<size_t>(what.work.bytes()), memory, nullptr);
+        fill_buffers(of, on.buffers);
 
         using clock = std::chrono::steady_clock;
         const auto seconds = [](clock::duration d) {

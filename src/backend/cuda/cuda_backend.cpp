@@ -29,9 +29,9 @@ public:
         return cuda::default_memory(device_);
     }
 
-    double measure(const pipeline &what, const std::vector<tensor> &tensors, allocator &memory,
+    double measure(const pipeline &what, const problem &of, allocator &memory,
                    double budget) const override {
-        return cuda::measure(what, tensors, memory, budget, device_);
+        return cuda::measure(what, of, memory, budget, device_);
     }
 
 private:

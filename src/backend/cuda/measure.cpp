@@ -43,13 +43,11 @@ private:
 constexpr size_t pattern_bytes = size_t{4} << 20;
 
 /// A block from the host, then copies of it on the device.
-void fill(const std::vector<scratch::buffer> &buffers, cudaStream_t stream) {
-    std::vector<std::byte> pattern;
+void fill(const problem &of, const std::vector<scratch::buffer> &buffers, cudaStream_t stream) {
     for (const scratch::buffer &b : buffers) {
         if (b.bytes == 0) continue;
-        const size_t head = std::min(b.bytes, pattern_bytes);
-        pattern.resize(head);
-        fill_random(pattern.data(), head, b.what->dtype, static_cast<uint64_t>(b.what->role));
+        const std::vector<std::byte> pattern = measuring_data(of, *b.what, pattern_bytes);
+        const size_t head = std::min(b.bytes, pattern.size());
         auto *base = static_cast<std::byte *>(b.ptr);
         check(cudaMemcpyAsync(base, pattern.data(), head, cudaMemcpyHostToDevice, stream),
               "filling scratch");
@@ -77,8 +75,8 @@ std::mutex &mutex_of(int device) {
 
 } // namespace
 
-double measure(const pipeline &what, const std::vector<tensor> &tensors, allocator &memory,
-               double budget, int device) {
+double measure(const pipeline &what, const problem &of, allocator &memory, double budget,
+               int device) {
     const std::lock_guard<std::mutex> lock(mutex_of(device));
     const device_scope current(device);
     const std::shared_ptr<const prepared> ready = prepare(what, device);
@@ -88,11 +86,11 @@ double measure(const pipeline &what, const std::vector<tensor> &tensors, allocat
     using clock = std::chrono::steady_clock;
     const auto start = clock::now();
     std::vector<scratch> sets;
-    const size_t wanted = sets_for(tensor_bytes(tensors), device);
+    const size_t wanted = sets_for(tensor_bytes(of.tensors), device);
     sets.reserve(wanted);
     while (sets.size() < wanted) {
-        sets.emplace_back(tensors, work, memory, stream.get());
-        fill(sets.back().buffers, stream.get());
+        sets.emplace_back(of.tensors, work, memory, stream.get());
+        fill(of, sets.back().buffers, stream.get());
     }
 
     const event begin;

@@ -1,0 +1,27 @@
+// THE LIST of conv1d: every way to compute a causal depthwise convolution.
+#include "src/planner/conv1d_candidates.h"
+
+namespace plait::impl {
+
+// clang-format off
+const std::vector<candidate> &conv1d_fwd_table() {
+static const std::vector<candidate> table = {
+    // name, revision, backend, operands, run to run, applicable, estimate, build
+};
+return table;
+}
+
+const std::vector<candidate> &conv1d_bwd_table() {
+static const std::vector<candidate> table = {
+};
+return table;
+}
+
+const std::vector<candidate> &conv1d_update_table() {
+static const std::vector<candidate> table = {
+};
+return table;
+}
+// clang-format on
+
+} // namespace plait::impl
