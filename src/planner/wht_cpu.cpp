@@ -19,8 +19,16 @@ constexpr double core_hertz = 3e9;
 constexpr double simd_additions_per_cycle = 1.0; ///< vectors
 constexpr double ref_addition_seconds = 1e-9;
 constexpr double ref_element_seconds = 5e-9;
-/// Share of the machine's copy bandwidth that one thread reaches by itself.
-constexpr double one_thread_bandwidth = 0.25;
+/// Cores that saturate the memory: one thread reaches this part of the machine's copy bandwidth.
+constexpr int cores_of_bandwidth = 8;
+/// Bytes that a transform in place moves for each byte of a copy, which fetches the lines that it
+/// is going to overwrite.
+constexpr double in_place_share = 2.0 / 3;
+/// Of a pass after the first, in first passes: it finds the row in the last level of cache, or not.
+constexpr double cached_pass = 0.3;
+constexpr double later_pass = 0.7;
+/// Part of the shorter of memory and arithmetic that the longer does not hide.
+constexpr double not_hidden = 0.35;
 /// A barrier of a running team, in launches of a parallel region.
 constexpr double barrier_share = 0.125;
 
@@ -42,7 +50,8 @@ double simd_passes(double row_bytes) {
 }
 
 double bandwidth(const profile &device, double threads) {
-    return device.copy_bandwidth * std::min(1.0, one_thread_bandwidth * threads);
+    const double enough = std::clamp(device.cores, 1, cores_of_bandwidth);
+    return device.copy_bandwidth * std::min(1.0, threads / enough);
 }
 
 int threads_of(const profile &device) { return std::max(1, device.threads); }
@@ -52,8 +61,8 @@ cost add_up(const profile &device, double memory, double compute) {
     c.memory_seconds = memory;
     c.compute_seconds = compute;
     c.launch_seconds = device.launch_seconds;
-    // A core overlaps them in part only: a pass loads, adds and stores the same cache lines.
-    c.seconds = c.launch_seconds + memory + compute;
+    c.seconds =
+        c.launch_seconds + std::max(memory, compute) + not_hidden * std::min(memory, compute);
     return c;
 }
 
@@ -118,9 +127,9 @@ cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
     const double barriers = shares ? together * (passes + 1) : 0;
 
     double memory = static_cast<double>(r.x_bytes() + r.y_bytes()) / bandwidth(device, busy);
-    // Passes after the first find the row in the last level of cache, or not.
-    const double again = static_cast<double>(device.l3_bytes) > 2 * row_bytes ? 0.5 : 1.0;
-    memory *= 1 + again * (passes - 1);
+    if (r.alias) memory *= in_place_share;
+    const bool cached = static_cast<double>(device.l3_bytes) > 2 * row_bytes;
+    memory *= 1 + (cached ? cached_pass : later_pass) * (passes - 1);
     const double lanes = vector_bytes(device.isa) / width;
     const double compute =
         static_cast<double>(r.flops()) / (busy * lanes * simd_additions_per_cycle * core_hertz);
