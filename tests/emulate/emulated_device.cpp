@@ -1,0 +1,93 @@
+// The CUDA backend of plait, on the emulator: takes the place of src/backend/cuda in this binary.
+#include "lib/cuda/kernel_table.h"
+#include "src/backend/binding.h"
+#include "src/core/status.h"
+#include "src/core/text.h"
+#include "src/planner/profile.h"
+#include "tests/emulate/emulator.h"
+#include "tests/support/memory.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace plait::impl {
+
+namespace {
+
+class emulated_prepared final : public prepared {
+public:
+    explicit emulated_prepared(const pipeline &what) {
+        for (const step &s : what.steps) {
+            const void *func = cuda::find_kernel(s.kernel.c_str(), s.variant.c_str());
+            const std::string name = text(s.kernel, ' ', s.variant);
+            if (!func) fail(PLAIT_ERR_NOT_SUPPORTED, "this build has no CUDA kernel ", name);
+            emulation::launch_shape shape;
+            shape.grid[0] = s.grid;
+            shape.block[0] = s.block;
+            shape.shared_bytes = s.smem_bytes;
+            launches_.push_back({func, shape, name, bound_step(s, what.work)});
+        }
+    }
+
+    void launch(const bindings &pointers, plait_stream) const override {
+        for (const one &l : launches_) {
+            bound_step::blob args;
+            l.what.fill(args, pointers);
+            const std::string fault =
+                emulation::launch(l.func, l.shape, args.bytes, emulation::current_settings());
+            if (!fault.empty()) fail(PLAIT_ERR_DEVICE, "step ", l.name, ": ", fault);
+        }
+    }
+
+private:
+    struct one {
+        const void *func;
+        emulation::launch_shape shape;
+        std::string name;
+        bound_step what;
+    };
+    std::vector<one> launches_;
+};
+
+template <class> struct measured;
+template <class A>
+struct measured<double (backend::*)(const pipeline &, A, allocator &, double) const> {
+    using type = A;
+};
+
+class emulated_device final : public backend {
+public:
+    plait_backend kind() const override { return PLAIT_CUDA; }
+    int device() const override { return 0; }
+    profile describe() const override {
+        std::ifstream file(PLAIT_EMULATED_PROFILE);
+        std::stringstream content;
+        content << file.rdbuf();
+        return profile_from_text(content.str());
+    }
+    std::shared_ptr<const prepared> prepare(const pipeline &what) const override {
+        return std::make_shared<emulated_prepared>(what);
+    }
+    void check_current() const override {}
+    std::shared_ptr<allocator> default_allocator() const override {
+        return cpu_backend(0, 1)->default_allocator();
+    }
+    double measure(const pipeline &, measured<decltype(&backend::measure)>::type, allocator &,
+                   double) const override {
+        fail(PLAIT_ERR_DEVICE, "an emulated device says nothing about time");
+    }
+};
+
+} // namespace
+
+int cuda_device_count() { return 1; }
+
+std::string cuda_build() { return "CUDA, emulated"; }
+
+std::shared_ptr<const backend> cuda_backend(int) { return std::make_shared<emulated_device>(); }
+
+} // namespace plait::impl
+
+namespace plait::test {
+memory &device_memory() { return host_memory(); }
+} // namespace plait::test

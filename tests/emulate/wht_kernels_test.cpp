@@ -1,0 +1,142 @@
+// Every instantiation of the wht kernels, in every order, against the definition.
+#include "lib/cuda/kernel_table.h"
+#include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/columns_shuffle_layout.h"
+#include "lib/cuda/wht/columns_tiled_layout.h"
+#include "tests/emulate/orders.h"
+#include "tests/support/report.h"
+#include "tests/support/settings.h"
+#include "tests/support/wht_call.h"
+
+#include <doctest/doctest.h>
+
+namespace plait::test {
+namespace {
+
+using namespace plait::impl;
+
+constexpr scalar types[] = {scalar::f64, scalar::f32, scalar::f16, scalar::bf16};
+
+plait_dtype dtype_of(scalar s) { return static_cast<plait_dtype>(s); }
+
+/// What all launches of a call share but its pointers; `fill(x, y)` makes the arguments.
+template <class Fill>
+void check_kernel(const char *kernel, const wht_launch &l, int64_t grid, const wht_call &c,
+                  const Fill &fill) {
+    const std::string name = std::string(kernel) + ' ' + l.variant;
+    CAPTURE(name);
+    const void *func = cuda::find_kernel(kernel, l.variant);
+    REQUIRE(func);
+    emulation::launch_shape shape;
+    shape.grid[0] = grid;
+    shape.block[0] = l.threads;
+    shape.shared_bytes = l.smem_bytes;
+
+    rng random(derive(config().seed, static_cast<uint64_t>(c.elements())));
+    const wht_data data = random_data(c, filling::uniform, random);
+    bytes first;
+    for (const emulation::settings &how : walking_orders) {
+        guarded x(data.x.size(), static_cast<size_t>(c.x_offset * bytes_of(c.x)), -1);
+        guarded y(static_cast<size_t>(c.span(PLAIT_Y) * bytes_of(c.y_type())),
+                  static_cast<size_t>(c.y_offset * bytes_of(c.y_type())), poison_of(c.y_type()));
+        x.put(data.x);
+        const bytes before = y.get();
+        const auto args = fill(x.data(), y.data());
+        REQUIRE(emulation::launch(func, shape, &args, how) == "");
+        CHECK(x.damage() == "");
+        CHECK(y.damage() == "");
+        CHECK(x.get() == data.x);
+        CHECK(gap_damage(c, y.get(), before) == "");
+        if (first.empty()) first = y.get();
+        CHECK_MESSAGE(y.get() == first, "the order of threads changes the result");
+    }
+    const double u = roundoff(c.accumulates_f64() ? PLAIT_F64 : PLAIT_F32);
+    const double ratio = worst_ratio(c, reference(c, data), first, u);
+    CHECK(ratio <= 1);
+    note_ratio(kernel, ratio, name, config().seed);
+    note_count("emulated instantiations");
+}
+
+void check_block(scalar x, scalar y, int log_n, bool vector) {
+    wht_launch l{};
+    if (!wht_block_launch(x, y, log_n, vector, &l)) return;
+    const int64_t n = int64_t{1} << log_n;
+    // Two tiles, and one that is not full.
+    const int64_t rows = l.rows_per_tile == 1 ? 3 : 2 * l.rows_per_tile + l.rows_per_tile / 2 + 1;
+    wht_call c;
+    c.x = dtype_of(x);
+    c.y = dtype_of(y);
+    c.extents = {rows, n};
+    c.scale = -0.375;
+    if (!vector) {
+        c.x_strides = {n + 3, 1};
+        c.y_strides = {n + 1, 1};
+        c.x_offset = 1;
+        c.y_offset = 3;
+    } else if (n * scalar_bytes(x) >= 16 && n * scalar_bytes(y) >= 16) {
+        c.x_strides = {n + 16, 1};
+        c.y_strides = {n + 8, 1};
+    }
+    check_kernel("wht.block", l, wht_block_grid(l, rows, 132), c, [&](const void *px, void *py) {
+        return wht_block_args{
+            px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
+    });
+}
+
+template <class Launch>
+void check_columns(const char *kernel, scalar x, scalar y, int log_m, bool vector,
+                   const Launch &launch) {
+    wht_launch l{};
+    int log_inner = 0;
+    while (log_inner < 20 && !launch(x, y, log_m, log_inner, vector, &l)) ++log_inner;
+    if (log_inner == 20) return;
+    const int64_t batch = 2, outer = log_m + log_inner > 14 ? 1 : 2;
+    if (log_m + log_inner < 14) launch(x, y, log_m, ++log_inner, vector, &l); // tiles beside tiles
+    const int64_t entry = outer << (log_m + log_inner);
+    wht_call c;
+    c.x = dtype_of(x);
+    c.y = dtype_of(y);
+    c.extents = {batch, outer, int64_t{1} << log_m, int64_t{1} << log_inner};
+    c.axes = 4;
+    c.scale = 0.625;
+    c.x_strides = c.y_strides = c.packed();
+    c.x_strides->front() = entry + (vector ? 16 : 5);
+    c.y_strides->front() = entry + (vector ? 8 : 3);
+    if (!vector) c.x_offset = c.y_offset = 1;
+    check_kernel(kernel, l, wht_columns_grid(l, batch * outer, log_inner, 132), c,
+                 [&](const void *px, void *py) {
+                     return wht_columns_args{
+                         px,    py,    batch,     c.x_strides->front(), c.y_strides->front(),
+                         outer, log_m, log_inner, c.scale_value()};
+                 });
+}
+
+} // namespace
+
+TEST_CASE("emulated wht.block: every instantiation") {
+    for (const scalar x : types)
+        for (const scalar y : types)
+            for (int k = 0; k <= 16; ++k)
+                for (const bool vector : {true, false}) check_block(x, y, k, vector);
+}
+
+TEST_CASE("emulated wht.columns_tiled: every instantiation") {
+    for (const scalar x : types)
+        for (const scalar y : types)
+            for (int k = 1; k <= 12; ++k)
+                for (const bool vector : {true, false})
+                    if (wht_columns_tiled_exists(x, y, k, vector))
+                        check_columns("wht.columns_tiled", x, y, k, vector,
+                                      &wht_columns_tiled_launch);
+}
+
+TEST_CASE("emulated wht.columns_shuffle: every instantiation") {
+    for (const scalar x : types)
+        for (const scalar y : types)
+            for (int k = 1; k <= 5; ++k)
+                if (wht_columns_shuffle_exists(x, y, k))
+                    check_columns("wht.columns_shuffle", x, y, k, true,
+                                  &wht_columns_shuffle_launch);
+}
+
+} // namespace plait::test

@@ -1,0 +1,53 @@
+// Plans of every CUDA candidate through the API, on a device whose kernels are emulated.
+#include "tests/emulate/orders.h"
+#include "tests/support/random_call.h"
+#include "tests/support/report.h"
+#include "tests/support/runner.h"
+
+#include <doctest/doctest.h>
+
+namespace plait::test {
+namespace {
+
+void check_call(const wht_call &call, filling how, rng &random) {
+    const desc_ptr desc = desc_of(call);
+    const std::string token = token_of(desc.get());
+    CAPTURE(token);
+    const wht_data data = random_data(call, how, random);
+    const expectation ref = reference(call, data);
+    for (const candidate &by : applicable(desc.get())) {
+        CAPTURE(by.name);
+        bytes first;
+        for (const emulation::settings &order : walking_orders) {
+            emulation::current_settings() = order;
+            const outcome out = run(call, data, by);
+            CHECK(out.fault == "");
+            if (first.empty()) first = out.y;
+            CHECK_MESSAGE(out.y == first, "the order of threads changes the result");
+        }
+        note_count("emulated plans of " + by.name);
+        if (how == filling::integers && exact_sums(call) && is_exact(by, call)) {
+            CHECK(first_difference(call, ref, first) == "");
+            continue;
+        }
+        const double ratio = worst_ratio(call, ref, first, roundoff_of(by, call));
+        CHECK(ratio <= 1);
+        note_ratio(by.name, ratio, token, config().seed);
+    }
+}
+
+} // namespace
+
+TEST_CASE("emulated plans: rows of every length and type") {
+    for (int log_n = 0; log_n <= 18; ++log_n)
+        for (const plait_dtype type : {PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16})
+            for (int variant = 0; variant < 3; ++variant) {
+                if (log_n > 10 && variant != (log_n + type) % 3) continue;
+                rng random(derive(config().seed,
+                                  static_cast<uint64_t>(log_n * 100 + type * 10 + variant)));
+                check_call(rows_call(random, type, log_n, variant),
+                           variant == 1 ? filling::integers : filling::uniform, random);
+            }
+}
+
+} // namespace plait::test
