@@ -43,12 +43,32 @@ module plait
   integer(c_int), parameter, public :: PLAIT_I32 = 16
   integer(c_int), parameter, public :: PLAIT_I64 = 17
   integer(c_int), parameter, public :: PLAIT_B1 = 24
+  ! plait_direction
+  integer(c_int), parameter, public :: PLAIT_FORWARD = 0
+  integer(c_int), parameter, public :: PLAIT_BACKWARD = 1
+  integer(c_int), parameter, public :: PLAIT_UPDATE = 2
   ! plait_role
   integer(c_int), parameter, public :: PLAIT_X = 1
   integer(c_int), parameter, public :: PLAIT_Y = 2
+  integer(c_int), parameter, public :: PLAIT_W = 3
+  integer(c_int), parameter, public :: PLAIT_BIAS = 4
   integer(c_int), parameter, public :: PLAIT_SIGNS = 5
   integer(c_int), parameter, public :: PLAIT_DIAG = 6
   integer(c_int), parameter, public :: PLAIT_OVERFLOW = 7
+  integer(c_int), parameter, public :: PLAIT_STATE_IN = 32
+  integer(c_int), parameter, public :: PLAIT_STATE_OUT = 33
+  integer(c_int), parameter, public :: PLAIT_STATE = 34
+  integer(c_int), parameter, public :: PLAIT_POSITION = 35
+  integer(c_int), parameter, public :: PLAIT_SLOTS = 36
+  integer(c_int), parameter, public :: PLAIT_CU_SEQLENS = 37
+  integer(c_int), parameter, public :: PLAIT_SEQ_IDX = 38
+  integer(c_int), parameter, public :: PLAIT_STATUS = 39
+  integer(c_int), parameter, public :: PLAIT_DX = 257
+  integer(c_int), parameter, public :: PLAIT_DY = 258
+  integer(c_int), parameter, public :: PLAIT_DW = 259
+  integer(c_int), parameter, public :: PLAIT_DBIAS = 260
+  integer(c_int), parameter, public :: PLAIT_DSTATE_IN = 288
+  integer(c_int), parameter, public :: PLAIT_DSTATE_OUT = 289
   ! plait_access
   integer(c_int), parameter, public :: PLAIT_READ = 1
   integer(c_int), parameter, public :: PLAIT_WRITE = 2
@@ -64,6 +84,15 @@ module plait
   integer(c_int), parameter, public :: PLAIT_H20_WILLIAMSON = 3
   integer(c_int), parameter, public :: PLAIT_H28_WILLIAMSON = 4
   integer(c_int), parameter, public :: PLAIT_H40 = 5
+  ! plait_layout
+  integer(c_int), parameter, public :: PLAIT_BCT = 0
+  integer(c_int), parameter, public :: PLAIT_BTC = 1
+  ! plait_activation
+  integer(c_int), parameter, public :: PLAIT_ACT_NONE = 0
+  integer(c_int), parameter, public :: PLAIT_ACT_SILU = 1
+  ! plait_state_kind
+  integer(c_int), parameter, public :: PLAIT_STATE_LINEAR = 0
+  integer(c_int), parameter, public :: PLAIT_STATE_RING = 1
   ! plait_rigor
   integer(c_int), parameter, public :: PLAIT_ESTIMATE = 0
   integer(c_int), parameter, public :: PLAIT_MEASURE = 10
@@ -241,6 +270,47 @@ module plait
       integer(c_int64_t), value :: bound
       integer(c_int) :: answer
     end function plait_wht_set_bound
+    function plait_conv1d_create(desc, dir, dtype, batch, channels, length, width) bind(c, &
+        name='plait_conv1d_create') result(answer)
+      import
+      type(c_ptr), intent(out) :: desc
+      integer(c_int), value :: dir
+      integer(c_int), value :: dtype
+      integer(c_int64_t), value :: batch
+      integer(c_int64_t), value :: channels
+      integer(c_int64_t), value :: length
+      integer(c_int64_t), value :: width
+      integer(c_int) :: answer
+    end function plait_conv1d_create
+    function plait_conv1d_set_layout(desc, layout) bind(c, &
+        name='plait_conv1d_set_layout') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: layout
+      integer(c_int) :: answer
+    end function plait_conv1d_set_layout
+    function plait_conv1d_set_activation(desc, act) bind(c, &
+        name='plait_conv1d_set_activation') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: act
+      integer(c_int) :: answer
+    end function plait_conv1d_set_activation
+    function plait_conv1d_set_residual(desc, enable) bind(c, &
+        name='plait_conv1d_set_residual') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: enable
+      integer(c_int) :: answer
+    end function plait_conv1d_set_residual
+    function plait_conv1d_set_state(desc, kind, entries) bind(c, &
+        name='plait_conv1d_set_state') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: kind
+      integer(c_int64_t), value :: entries
+      integer(c_int) :: answer
+    end function plait_conv1d_set_state
     function plait_desc_use(desc, role, use) bind(c, name='plait_desc_use') result(answer)
       import
       type(c_ptr), value :: desc
@@ -248,6 +318,22 @@ module plait
       integer(c_int), value :: use
       integer(c_int) :: answer
     end function plait_desc_use
+    function plait_desc_set_varlen(desc, sequences, max_length) bind(c, &
+        name='plait_desc_set_varlen') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int64_t), value :: sequences
+      integer(c_int64_t), value :: max_length
+      integer(c_int) :: answer
+    end function plait_desc_set_varlen
+    function plait_desc_set_slots(desc, count, pad) bind(c, &
+        name='plait_desc_set_slots') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int64_t), value :: count
+      integer(c_int32_t), value :: pad
+      integer(c_int) :: answer
+    end function plait_desc_set_slots
     function plait_desc_set_dtype(desc, role, dtype) bind(c, &
         name='plait_desc_set_dtype') result(answer)
       import
@@ -619,7 +705,14 @@ module plait
   public :: plait_wht_set_adjoint
   public :: plait_wht_set_scale
   public :: plait_wht_set_bound
+  public :: plait_conv1d_create
+  public :: plait_conv1d_set_layout
+  public :: plait_conv1d_set_activation
+  public :: plait_conv1d_set_residual
+  public :: plait_conv1d_set_state
   public :: plait_desc_use
+  public :: plait_desc_set_varlen
+  public :: plait_desc_set_slots
   public :: plait_desc_set_dtype
   public :: plait_desc_set_strides
   public :: plait_desc_set_alignment

@@ -192,9 +192,24 @@ public:
     desc &adjoint(bool on = true) & { return done(plait_wht_set_adjoint(native(), on)); }
     desc &scale(double value) & { return done(plait_wht_set_scale(native(), value)); }
     desc &bound(std::int64_t value) & { return done(plait_wht_set_bound(native(), value)); }
+    // Causal depthwise convolution
+    desc &layout(plait_layout l) & { return done(plait_conv1d_set_layout(native(), l)); }
+    desc &activation(plait_activation a) & {
+        return done(plait_conv1d_set_activation(native(), a));
+    }
+    desc &residual(bool on = true) & { return done(plait_conv1d_set_residual(native(), on)); }
+    desc &state(plait_state_kind kind, std::int64_t entries) & {
+        return done(plait_conv1d_set_state(native(), kind, entries));
+    }
     // All families
     desc &use(plait_role role, bool on = true) & {
         return done(plait_desc_use(native(), role, on));
+    }
+    desc &varlen(std::int64_t sequences, std::int64_t max_length) & {
+        return done(plait_desc_set_varlen(native(), sequences, max_length));
+    }
+    desc &slots(std::int64_t count, std::int32_t pad) & {
+        return done(plait_desc_set_slots(native(), count, pad));
     }
     desc &dtype(plait_role role, plait_dtype type) & {
         return done(plait_desc_set_dtype(native(), role, type));
@@ -219,7 +234,17 @@ public:
     desc &&adjoint(bool on = true) && { return std::move(adjoint(on)); }
     desc &&scale(double value) && { return std::move(scale(value)); }
     desc &&bound(std::int64_t value) && { return std::move(bound(value)); }
+    desc &&layout(plait_layout l) && { return std::move(layout(l)); }
+    desc &&activation(plait_activation a) && { return std::move(activation(a)); }
+    desc &&residual(bool on = true) && { return std::move(residual(on)); }
+    desc &&state(plait_state_kind kind, std::int64_t entries) && {
+        return std::move(state(kind, entries));
+    }
     desc &&use(plait_role role, bool on = true) && { return std::move(use(role, on)); }
+    desc &&varlen(std::int64_t sequences, std::int64_t max_length) && {
+        return std::move(varlen(sequences, max_length));
+    }
+    desc &&slots(std::int64_t count, std::int32_t pad) && { return std::move(slots(count, pad)); }
     desc &&dtype(plait_role role, plait_dtype type) && { return std::move(dtype(role, type)); }
     desc &&strides(plait_role role, const std::vector<std::int64_t> &values) && {
         return std::move(strides(role, values));
@@ -265,6 +290,14 @@ private:
 inline desc wht(plait_dtype dtype, const std::vector<std::int64_t> &extents) {
     plait_desc *made = nullptr;
     check(plait_wht_create(&made, dtype, static_cast<int>(extents.size()), extents.data()));
+    return desc::adopt(made);
+}
+
+/// A causal depthwise convolution of [batch, channels, length]; layout() chooses another order.
+inline desc conv1d(plait_direction direction, plait_dtype dtype, std::int64_t batch,
+                   std::int64_t channels, std::int64_t length, std::int64_t width) {
+    plait_desc *made = nullptr;
+    check(plait_conv1d_create(&made, direction, dtype, batch, channels, length, width));
     return desc::adopt(made);
 }
 
