@@ -9,6 +9,7 @@ program fortran
   call descriptors
   call every_kind_of_array
   call plans
+  call convolution
   call wisdom
   if (failures > 0) error stop 1
   print '(a)', 'Fortran: ok'
@@ -160,6 +161,43 @@ contains
     call plait_desc_destroy(desc)
     call plait_context_destroy(ctx)
   end subroutine plans
+
+  ! Two rows, one channel, two taps: y(t) = 10 x(t-1) + x(t), first behind a state, then step by step.
+  subroutine convolution
+    type(c_ptr) :: desc, exec
+    character(len=:), allocatable :: token
+    real(c_float), target :: x(3, 1, 2), y(3, 1, 2), w(2, 1), state(1, 1, 2), x1(1, 1, 2), y1(1, 1, 2)
+    x = reshape([1, 2, 3, 4, 5, 6], [3, 1, 2])
+    w = reshape([10, 1], [2, 1])
+    call expect(plait_conv1d_create(desc, PLAIT_FORWARD, PLAIT_F32, 2_c_int64_t, 1_c_int64_t, &
+                3_c_int64_t, 2_c_int64_t) == PLAIT_OK, 'conv1d')
+    call expect(plait_conv1d_set_layout(desc, PLAIT_BCT) == PLAIT_OK, 'layout')
+    call expect(plait_conv1d_set_activation(desc, PLAIT_ACT_NONE) == PLAIT_OK, 'activation')
+    call expect(plait_conv1d_set_residual(desc, 0_c_int) == PLAIT_OK, 'residual')
+    call expect(plait_conv1d_set_state(desc, PLAIT_STATE_LINEAR, 1_c_int64_t) == PLAIT_OK, 'state')
+    call expect(plait_desc_use(desc, PLAIT_STATE_OUT, 1_c_int) == PLAIT_OK, 'state_out')
+    call expect(plait_desc_token(desc, token) == PLAIT_OK, 'token of conv1d')
+    call expect(token == 'conv1d.fwd:f32:b2:c1:t3:k2:+state_out', token)
+    call expect(plait_desc_set_slots(desc, 4_c_int64_t, -1_c_int32_t) == PLAIT_OK, 'slots')
+    call expect(plait_desc_set_varlen(desc, 2_c_int64_t, 3_c_int64_t) == PLAIT_OK, 'varlen')
+    call expect(plait_desc_check(desc) == PLAIT_ERR_INVALID_DESC, 'batch of packed sequences')
+    call plait_desc_destroy(desc)
+    exec = made(token)
+    call expect(plait_exec_run_args(exec, [plait_arg(PLAIT_X, c_loc(x)), &
+      plait_arg(PLAIT_Y, c_loc(y)), plait_arg(PLAIT_W, c_loc(w)), &
+      plait_arg(PLAIT_STATE_OUT, c_loc(state))], 4_c_int) == PLAIT_OK, 'forward')
+    call expect(all(reshape(y, [6]) == [1, 12, 23, 4, 45, 56]), 'values of the convolution')
+    call expect(all(reshape(state, [2]) == [3, 6]), 'values of the state')
+    call plait_exec_destroy(exec)
+    exec = made('conv1d.update:f32:b2:c1:t1:k2')
+    x1 = reshape([7, 8], [1, 1, 2])
+    call expect(plait_exec_run_args(exec, [plait_arg(PLAIT_X, c_loc(x1)), &
+      plait_arg(PLAIT_Y, c_loc(y1)), plait_arg(PLAIT_W, c_loc(w)), &
+      plait_arg(PLAIT_STATE, c_loc(state))], 4_c_int) == PLAIT_OK, 'update')
+    call expect(all(reshape(y1, [2]) == [37, 68]), 'values of the update')
+    call expect(all(reshape(state, [2]) == [7, 8]), 'state behind the update')
+    call plait_exec_destroy(exec)
+  end subroutine convolution
 
   subroutine wisdom
     type(c_ptr) :: ctx

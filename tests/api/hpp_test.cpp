@@ -72,6 +72,33 @@ TEST_CASE("hpp: descriptors chain") {
     CHECK(tensors[2].extents == std::vector<std::int64_t>{4, 64});
 }
 
+TEST_CASE("hpp: descriptors of convolutions chain") {
+    plait::desc named = plait::conv1d(PLAIT_FORWARD, PLAIT_BF16, 1, 64, 300, 4);
+    named.layout(PLAIT_BTC).activation(PLAIT_ACT_SILU).residual().state(PLAIT_STATE_LINEAR, 5);
+    named.varlen(3, 200).slots(7, -1).use(PLAIT_BIAS).use(PLAIT_STATE_IN).use(PLAIT_STATE_OUT);
+    named.alias(PLAIT_STATE_OUT, PLAIT_STATE_IN).use(PLAIT_STATUS);
+    CHECK(named.token() == plait::conv1d(PLAIT_FORWARD, PLAIT_BF16, 1, 64, 300, 4)
+                               .layout(PLAIT_BTC)
+                               .activation(PLAIT_ACT_SILU)
+                               .residual()
+                               .state(PLAIT_STATE_LINEAR, 5)
+                               .varlen(3, 200)
+                               .slots(7, -1)
+                               .use(PLAIT_BIAS)
+                               .use(PLAIT_STATE_IN)
+                               .use(PLAIT_STATE_OUT)
+                               .alias(PLAIT_STATE_OUT, PLAIT_STATE_IN)
+                               .use(PLAIT_STATUS)
+                               .token());
+    CHECK(plait::desc::from_token(named.token()).token() == named.token());
+    CHECK(contains(named.token(), "conv1d.fwd:bf16:b1:t300:c64:k4:silu:residual:state=lin.5:"
+                                  "seqs=3.200:slots=7.-1:"));
+    CHECK(plait::conv1d(PLAIT_UPDATE, PLAIT_F32, 2, 3, 1, 4).state(PLAIT_STATE_RING, 3).token() ==
+          "conv1d.update:f32:b2:c3:t1:k4:state=ring.3");
+    CHECK(code_of([] { plait::wht(PLAIT_F32, {8}).residual(); }, "not conv1d") ==
+          PLAIT_ERR_INVALID_ARGUMENT);
+}
+
 TEST_CASE("hpp: context, preferences, plan, workspace") {
     plait::context ctx(PLAIT_CPU);
     ctx.set_threads(1).set_allocator(nullptr, nullptr);
@@ -143,4 +170,23 @@ TEST_CASE("hpp: exec") {
     CHECK(y[0] == 18);
     CHECK(third.native() != nullptr);
     CHECK(code_of([&] { third(x, x); }, "plait_desc_set_alias") == PLAIT_ERR_POINTER);
+}
+
+TEST_CASE("hpp: a convolution") {
+    alignas(16) float x[4] = {1, 2, 3, 4}, w[2] = {10, 1}, bias[1] = {100}, y[4] = {};
+    alignas(16) float before[1] = {5}, after[1] = {};
+    plait::exec step(PLAIT_CPU, 0,
+                     plait::conv1d(PLAIT_FORWARD, PLAIT_F32, 1, 1, 4, 2)
+                         .use(PLAIT_BIAS)
+                         .use(PLAIT_STATE_IN)
+                         .use(PLAIT_STATE_OUT));
+    step.run({{PLAIT_X, x},
+              {PLAIT_Y, y},
+              {PLAIT_W, w},
+              {PLAIT_BIAS, bias},
+              {PLAIT_STATE_IN, before},
+              {PLAIT_STATE_OUT, after}});
+    const float expected_y[4] = {151, 112, 123, 134};
+    CHECK(std::equal(y, y + 4, expected_y));
+    CHECK(after[0] == 4);
 }
