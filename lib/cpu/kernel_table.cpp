@@ -1,5 +1,6 @@
 #include "lib/cpu/kernel_table.h"
 
+#include "lib/cpu/conv1d/conv1d_kernels.h"
 #include "lib/cpu/wht/wht_kernels.h"
 
 #include <cstring>
@@ -13,6 +14,7 @@ struct entry {
 };
 
 constexpr entry table[] = {
+    {"conv1d.ref", conv1d_ref},
     {"wht.ref", wht_ref},
     {"wht.simd", wht_simd},
 };

@@ -3,4 +3,10 @@
 
 #include "src/planner/operands.h"
 
-namespace plait::impl {} // namespace plait::impl
+namespace plait::impl {
+
+verdict conv1d_cpu_ref_applicable(const problem &, const profile &);
+cost conv1d_cpu_ref_estimate(const problem &, const profile &);
+pipeline conv1d_cpu_ref_build(const problem &, const profile &);
+
+} // namespace plait::impl

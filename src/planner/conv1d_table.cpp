@@ -7,18 +7,24 @@ namespace plait::impl {
 const std::vector<candidate> &conv1d_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"conv1d.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
+     conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };
 return table;
 }
 
 const std::vector<candidate> &conv1d_bwd_table() {
 static const std::vector<candidate> table = {
+    {"conv1d.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
+     conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };
 return table;
 }
 
 const std::vector<candidate> &conv1d_update_table() {
 static const std::vector<candidate> table = {
+    {"conv1d.update.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
+     conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };
 return table;
 }

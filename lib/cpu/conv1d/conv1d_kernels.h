@@ -1,0 +1,8 @@
+// The kernels of this folder as the kernel table names them.
+#pragma once
+
+namespace plait::impl::cpu {
+
+void conv1d_ref(const void *args, int threads); ///< conv1d.ref: all three directions
+
+} // namespace plait::impl::cpu

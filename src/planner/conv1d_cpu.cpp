@@ -1,0 +1,142 @@
+// conv1d.{fwd,bwd,update}.cpu.ref.
+#include "lib/cpu/conv1d/ref_scratch.h"
+#include "src/core/text.h"
+#include "src/planner/conv1d_candidates.h"
+
+#include <algorithm>
+
+namespace plait::impl {
+
+namespace {
+
+/// Where the cost model's numbers come from: a 3 GHz core; conv1d.ref takes one float64 product and
+/// sum a cycle, and a few nanoseconds for the address and the conversions of an element, and for an
+/// exponential.
+constexpr double core_hertz = 3e9;
+constexpr double ref_tap_seconds = 1 / core_hertz;
+constexpr double ref_element_seconds = 8e-9;
+constexpr double ref_exponential_seconds = 10e-9;
+/// Share of the machine's copy bandwidth that one thread reaches by itself.
+constexpr double one_thread_bandwidth = 0.25;
+
+int threads_of(const profile &device) { return std::max(1, device.threads); }
+
+/// Bytes that one read of a tensor touches; an axis of stride 0 is read once.
+int64_t touched(const tensor &t) {
+    int64_t elements = 1;
+    for (size_t a = 0; a < t.extents.size(); ++a)
+        if (t.strides[a] != 0 || t.extents[a] == 0) elements *= t.extents[a];
+    return elements * scalar_bytes(static_cast<scalar>(t.dtype));
+}
+
+/// The tensors, each once, but of a pool only the slots of the call.
+void add_traffic(const problem &problem, step *s) {
+    const conv1d_problem &p = problem.conv1d();
+    for (const tensor &t : problem.tensors) {
+        const bool state =
+            t.role == PLAIT_STATE || t.role == PLAIT_STATE_IN || t.role == PLAIT_STATE_OUT;
+        int64_t bytes = touched(t);
+        if (state && p.pooled && p.slots > p.sequences) bytes = bytes / p.slots * p.sequences;
+        if (t.access & PLAIT_READ) s->bytes_read += bytes;
+        if (t.access & PLAIT_WRITE) s->bytes_written += bytes;
+    }
+}
+
+double elements_of(const conv1d_problem &p) {
+    return static_cast<double>(p.batch) * static_cast<double>(p.channels) *
+           static_cast<double>(p.length);
+}
+
+/// Convolutions of the problem's length: backward recomputes the first of its three.
+double convolutions(const conv1d_problem &p) {
+    if (p.direction != conv1d_direction::backward) return 1;
+    return p.silu ? 3 : 2;
+}
+
+int64_t flops_of(const conv1d_problem &p) {
+    return static_cast<int64_t>(elements_of(p) * convolutions(p) * 2 *
+                                static_cast<double>(p.width));
+}
+
+/// One pointer per role in the order of role numbers, then the scratch.
+std::vector<operand> operands_of(const problem &problem, const operand &scratch) {
+    std::vector<operand> list;
+    for (const plait_role role :
+         {PLAIT_X, PLAIT_Y, PLAIT_W, PLAIT_BIAS, PLAIT_STATE_IN, PLAIT_STATE_OUT, PLAIT_STATE,
+          PLAIT_POSITION, PLAIT_SLOTS, PLAIT_CU_SEQLENS, PLAIT_SEQ_IDX, PLAIT_STATUS, PLAIT_DX,
+          PLAIT_DY, PLAIT_DW, PLAIT_DBIAS, PLAIT_DSTATE_IN, PLAIT_DSTATE_OUT}) {
+        const tensor *t = problem.find(role);
+        list.push_back(t ? role_operand(role, (t->access & PLAIT_WRITE) != 0) : operand{});
+    }
+    list.push_back(scratch);
+    return list;
+}
+
+pipeline one_step(const problem &problem, const profile &device, const char *kernel,
+                  int64_t scratch_bytes) {
+    pipeline out;
+    step s;
+    s.kernel = kernel;
+    s.block = threads_of(device);
+    operand scratch;
+    if (scratch_bytes > 0)
+        scratch = piece_operand(out.work.book("scratch", scratch_bytes, 0, 0), true);
+    s.operands = operands_of(problem, scratch);
+    cpu::conv1d_args args{};
+    args.problem = problem.conv1d();
+    s.args = step_args(args);
+    add_traffic(problem, &s);
+    s.flops = flops_of(args.problem);
+    out.steps.push_back(std::move(s));
+    out.work.seal();
+    return out;
+}
+
+double traffic_seconds(const problem &problem, const profile &device, double busy) {
+    step s;
+    add_traffic(problem, &s);
+    return static_cast<double>(s.bytes_read + s.bytes_written) /
+           (device.copy_bandwidth * std::min(1.0, one_thread_bandwidth * busy));
+}
+
+cost add_up(const profile &device, double memory, double compute) {
+    cost c;
+    c.memory_seconds = memory;
+    c.compute_seconds = compute;
+    c.launch_seconds = device.launch_seconds;
+    // A core overlaps them in part only.
+    c.seconds = c.launch_seconds + memory + compute;
+    return c;
+}
+
+verdict fits(const problem &problem, const profile &device, int64_t scratch) {
+    if (problem.empty) return "the problem is empty: there is nothing to run";
+    if (scratch > int64_t{1} << 60) return "its scratch has more bytes than 64 bits count";
+    return fits_memory(problem, device, scratch);
+}
+
+} // namespace
+
+verdict conv1d_cpu_ref_applicable(const problem &problem, const profile &device) {
+    return fits(problem, device,
+                cpu::conv1d_ref_scratch_bytes(problem.conv1d(), threads_of(device)));
+}
+
+cost conv1d_cpu_ref_estimate(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    const bool backward = p.direction == conv1d_direction::backward;
+    const double items =
+        static_cast<double>(p.channels) * (backward ? 1.0 : static_cast<double>(p.sequences));
+    const double busy = std::max(1.0, std::min<double>(threads_of(device), items));
+    const double each =
+        convolutions(p) * (ref_element_seconds + static_cast<double>(p.width) * ref_tap_seconds) +
+        (p.silu ? ref_exponential_seconds : 0);
+    return add_up(device, traffic_seconds(problem, device, busy), elements_of(p) * each / busy);
+}
+
+pipeline conv1d_cpu_ref_build(const problem &problem, const profile &device) {
+    return one_step(problem, device, "conv1d.ref",
+                    cpu::conv1d_ref_scratch_bytes(problem.conv1d(), threads_of(device)));
+}
+
+} // namespace plait::impl
