@@ -21,5 +21,6 @@ kernel_list list_wht_columns_tiled_half();
 kernel_list list_wht_columns_tiled_pairs();  ///< 16-bit, aligned
 kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
+kernel_list list_conv1d_common(); ///< conv1d.offsets, conv1d.state
 
 } // namespace plait::impl::cuda

@@ -1,0 +1,84 @@
+// What all kernels of the backward of conv1d get: the problem with its pointers, and where partial
+// sums of dw and dbias go.
+#pragma once
+
+#include "lib/common/conv1d_problem.h"
+#include "lib/common/hd.h"
+
+namespace plait::impl {
+
+/// Pointers of tensors that are not in use are null.
+struct conv1d_bwd_args {
+    const void *x, *w, *bias, *state_in;
+    const int32_t *seq_idx;
+    const int64_t *spans; ///< varlen: [sequences][2] begin and end of sequences; begins ascend
+    const void *dy, *dstate_out;
+    const void *marks; ///< conv1d.bwd_marks: which taps of a token count
+    void *dx;
+    void *partial;   ///< [slot][width + 1][channels], accumulators; row `width` is dbias
+    void *dstate_in; ///< conv1d.bwd_state
+    conv1d_view vx, vw, vbias, vstate_in, vseq_idx, vdy, vdstate_out, vdx, vdstate_in;
+    int64_t batch, channels, length, entries, sequences;
+    int32_t width;
+    int32_t silu, residual;
+    int32_t log_lanes;      ///< see the kernel: lanes, or threads, that share a row
+    int32_t log_group;      ///< conv1d.bwd_any: threads that share the taps of a channel
+    int32_t g_shared;       ///< conv1d.bwd_any: g of a tile is in shared memory
+    int64_t tile;           ///< tokens of a tile
+    int64_t tiles;          ///< of a row
+    int64_t tiles_per_walk; ///< see bwd_walk.h
+    int64_t rows_per_walk;
+    int64_t walks; ///< of a channel
+    int64_t slots; ///< of a channel: partial sums
+    int64_t items; ///< of the launch: blocks or warps with work
+};
+
+/// The problem's part of the arguments.
+inline conv1d_bwd_args conv1d_bwd_args_of(const conv1d_problem &p) {
+    conv1d_bwd_args a{};
+    a.vx = p.x;
+    a.vw = p.w;
+    a.vbias = p.bias;
+    a.vstate_in = p.state_in;
+    a.vseq_idx = p.seq_idx;
+    a.vdy = p.dy;
+    a.vdstate_out = p.dstate_out;
+    a.vdx = p.dx;
+    a.vdstate_in = p.dstate_in;
+    a.batch = p.batch;
+    a.channels = p.channels;
+    a.length = p.length;
+    a.entries = p.entries;
+    a.sequences = p.sequences;
+    a.width = static_cast<int32_t>(p.width);
+    a.silu = p.silu;
+    a.residual = p.residual;
+    return a;
+}
+
+/// conv1d.bwd_reduce: dw and dbias from partial sums.
+struct conv1d_bwd_reduce_args {
+    const void *partial;
+    void *dw, *dbias; ///< null: not wanted
+    conv1d_view vdw, vdbias;
+    int64_t channels, slots;
+    int64_t width;
+    int32_t log_slices; ///< log2 of the threads that share the slots of one sum
+};
+
+inline constexpr int conv1d_bwd_threads = 256;
+
+/// More threads for a sum where there are more slots: at least about 4 loads for each.
+constexpr int conv1d_bwd_reduce_log_slices(int64_t slots) {
+    int log = 0;
+    while (log < 5 && (int64_t{8} << log) <= slots) ++log;
+    return log;
+}
+
+/// Blocks of conv1d.bwd_reduce.
+constexpr int64_t conv1d_bwd_reduce_grid(int64_t channels, int64_t width, int log_slices) {
+    const int64_t columns = conv1d_bwd_threads >> log_slices;
+    return ((width + 1) * channels + columns - 1) / columns;
+}
+
+} // namespace plait::impl

@@ -1,0 +1,83 @@
+// What follows the main kernel of a backward.
+// conv1d.bwd_reduce: dw[c,k] and dbias[c] = the sum of the slots, in f64 and in a fixed order. A
+// sum
+//   has 2^log_slices threads; neighbours take neighbouring channels.
+// conv1d.bwd_state: dstate_in[n,c,i] = sum_k w[k] g[t], t = p + K-1-k in the sequence, p = i -
+// entries,
+//   plus what the gradient of the last state passes on. One thread for an element; g of the first
+//   K-1 tokens is computed again.
+#pragma once
+
+#include "lib/cuda/conv1d/bwd_any.cuh"
+
+namespace plait::impl::cuda {
+
+template <class A>
+__global__ void __launch_bounds__(conv1d_bwd_threads)
+    conv1d_bwd_reduce(const __grid_constant__ conv1d_bwd_reduce_args a) {
+    extern __shared__ __align__(16) char shared[];
+    double *const sums = reinterpret_cast<double *>(shared);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int log_columns = 8 - a.log_slices, slices = 1 << a.log_slices;
+    const int slice = thread >> log_columns;
+    const int64_t columns = (a.width + 1) * a.channels;
+    const int64_t column =
+        (static_cast<int64_t>(blockIdx.x) << log_columns) + (thread & ((1 << log_columns) - 1));
+    double sum = 0;
+    if (column < columns) {
+        const A *const from = static_cast<const A *>(a.partial) + column;
+#pragma unroll 8
+        for (int64_t s = slice; s < a.slots; s += slices)
+            sum += static_cast<double>(from[s * columns]);
+    }
+    sums[thread] = sum;
+    __syncthreads(); // sums of all slices are written
+    if (slice != 0 || column >= columns) return;
+    for (int i = 1; i < slices; ++i) sum += sums[thread + (i << log_columns)];
+    const int64_t k = column / a.channels, c = column % a.channels;
+    if (k < a.width) {
+        if (a.dw) store_as(a.dw, a.vdw.type, c * a.vdw.c + k * a.vdw.t, sum);
+    } else if (a.dbias) {
+        store_as(a.dbias, a.vdbias.type, c * a.vdbias.c, sum);
+    }
+}
+
+/// Neighbouring threads take neighbouring channels where these lie side by side, else entries.
+template <class A>
+__global__ void __launch_bounds__(conv1d_bwd_threads)
+    conv1d_bwd_state(const __grid_constant__ conv1d_bwd_args a) {
+    const int64_t elements = a.sequences * a.channels * a.entries;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * conv1d_bwd_threads;
+    const bool channels_first = a.vdstate_in.c < a.vdstate_in.t;
+    for (int64_t e = static_cast<int64_t>(blockIdx.x) * conv1d_bwd_threads + threadIdx.x;
+         e < elements; e += step) {
+        const int64_t rest = channels_first ? e / a.channels : e / a.entries;
+        const int64_t c = channels_first ? e % a.channels : rest % a.channels;
+        const int64_t i = channels_first ? rest % a.entries : e % a.entries;
+        const int64_t n = rest / (channels_first ? a.entries : a.channels);
+        // A sequence that breaks the rules has no tokens and a negative begin.
+        const bool packed = a.spans != nullptr;
+        const conv1d_span s = {n, packed ? a.spans[2 * n] : 0,
+                               packed ? a.spans[2 * n + 1] : a.length};
+        A sum = A(0);
+        const int64_t b = packed ? 0 : n;
+        if (s.begin >= 0) {
+            const int64_t p = s.begin + i - a.entries;
+            for (int j = 1; j < a.width; ++j) {
+                const int64_t t = p + j;
+                if (t < s.begin || t >= s.end) continue;
+                if (!conv1d_live(a, s, b, t) || !conv1d_counts(a, s, b, t, p)) continue;
+                const A w = load_as<A>(a.w, a.vw.type, c * a.vw.c + (a.width - 1 - j) * a.vw.t);
+                sum = fused(w, conv1d_bwd_g<A>(a, b, c, t), sum);
+            }
+            if (s.end == s.begin && a.dstate_out) {
+                sum = load_as<A>(a.dstate_out, a.vdstate_out.type, at(a.vdstate_out, n, c, i));
+            } else {
+                sum += conv1d_tail<A>(a, s, b, c, p);
+            }
+        }
+        store_as<A>(a.dstate_in, a.vdstate_in.type, at(a.vdstate_in, n, c, i), sum);
+    }
+}
+
+} // namespace plait::impl::cuda
