@@ -358,7 +358,8 @@ PLAIT_API plait_status plait_candidates_print(const plait_context *ctx, const pl
  * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous.
  * All arguments are checked before anything is launched: only a launch that CUDA refuses can fail
  * with a part of the work done. Executes that may overlap in time need different workspaces; there
- * is no other rule about concurrency. */
+ * is no other rule about concurrency. A forked child must not execute on several CPU threads once
+ * its parent has: OpenMP's team does not survive fork. */
 
 typedef struct plait_arg { /* frozen for ever */
     int64_t role;          /* a plait_role */

@@ -3,6 +3,7 @@
 #include "src/core/status.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace plait::impl {
 
@@ -32,18 +33,20 @@ argument_rules::argument_rules(const std::vector<tensor> &tensors, int64_t neede
         r.written = (t.access & PLAIT_WRITE) != 0;
         r.alignment = static_cast<uintptr_t>(t.alignment);
         r.bytes = static_cast<uintptr_t>(t.span_bytes());
-        const dtype_row &type = dtype_of(t.dtype);
-        r.element_bytes = type.what == kind::bit ? 4 : type.bits / 8;
-        // Elements that differ: axes with stride 0 repeat them.
-        int64_t distinct = 1;
-        for (size_t a = 0; a < t.extents.size(); ++a) {
-            if (t.strides[a] != 0) distinct *= t.extents[a];
-            if (t.extents[a] > 1 && type.what != kind::bit)
-                r.axes.push_back({t.extents[a], t.strides[a] * r.element_bytes});
-        }
-        r.packed = distinct == t.span();
+        r.run = dtype_of(t.dtype).bits / 8;
+        for (size_t a = 0; a < t.extents.size(); ++a)
+            if (t.extents[a] > 1 && t.strides[a] != 0) // an axis of stride 0 repeats its elements
+                r.axes.push_back({t.extents[a], t.strides[a] * r.run});
         std::sort(r.axes.begin(), r.axes.end(),
                   [](const axis &a, const axis &b) { return a.stride > b.stride; });
+        while (!r.axes.empty() && r.axes.back().stride == r.run) {
+            r.run *= r.axes.back().extent;
+            r.axes.pop_back();
+        }
+        if (dtype_of(t.dtype).what == kind::bit) { // read in whole words, whatever the strides
+            r.run = static_cast<int64_t>(r.bytes);
+            r.axes.clear();
+        }
         rules_.push_back(std::move(r));
     }
 }
@@ -116,27 +119,70 @@ void argument_rules::check_pair(const rule &a, const void *pa, const rule &b,
              hex(pa), " and ", hex(pb), " are closer than the tensors are long");
 }
 
-/// True if the tensors share a byte. Two packed tensors are ranges. Two tensors of one layout can
-/// be told exactly; this is how column ranges of one matrix stay legal. Others pass.
+namespace {
+
+/// The search for a run of one tensor that meets a run of another. What it decides exactly is what
+/// callers do: packed tensors, rows of one pitch, column ranges of one matrix.
+class meeting {
+public:
+    struct axis {
+        int64_t extent, stride; ///< stride with the sign that it has in the distance
+    };
+
+    /// Runs at a distance d, b behind a, share a byte iff -b_run < d < a_run.
+    meeting(int64_t a_run, int64_t b_run) : above_(a_run), below_(-b_run) {}
+
+    void add(const axis &next) { axes_[count_++] = next; }
+
+    /// True too when it cannot tell within its budget: only tensors that interleave with different
+    /// pitches are that hard.
+    bool at(int64_t distance) {
+        std::sort(axes_, axes_ + count_, [](const axis &x, const axis &y) {
+            return std::abs(x.stride) > std::abs(y.stride);
+        });
+        for (int k = count_; k-- > 0;) {
+            const int64_t reach = (axes_[k].extent - 1) * axes_[k].stride;
+            low_[k] = low_[k + 1] + std::min<int64_t>(reach, 0);
+            high_[k] = high_[k + 1] + std::max<int64_t>(reach, 0);
+        }
+        return search(distance, 0);
+    }
+
+private:
+    bool search(int64_t d, int k) {
+        if (--budget_ < 0) return true;
+        if (d + low_[k] >= above_ || d + high_[k] <= below_) return false;
+        if (k == count_) return true;
+        // Steps after which the other axes can still bring the distance between the bounds.
+        const axis &x = axes_[k];
+        const int64_t stride = std::abs(x.stride);
+        const int64_t rest_low =
+            x.stride > 0 ? below_ - high_[k + 1] - d : d + low_[k + 1] - above_;
+        const int64_t rest_high =
+            x.stride > 0 ? above_ - low_[k + 1] - d : d + high_[k + 1] - below_;
+        int64_t from = std::max<int64_t>(0, rest_low / stride);
+        const int64_t to = std::min(x.extent - 1, rest_high / stride);
+        for (; from <= to; ++from)
+            if (search(d + from * x.stride, k + 1)) return true;
+        return false;
+    }
+
+    axis axes_[2 * PLAIT_MAX_RANK];
+    int64_t low_[2 * PLAIT_MAX_RANK + 1] = {}, high_[2 * PLAIT_MAX_RANK + 1] = {};
+    int count_ = 0;
+    int64_t above_, below_;
+    int budget_ = 1 << 16;
+};
+
+} // namespace
+
+/// True if the tensors share a byte.
 bool argument_rules::meet(const rule &a, uintptr_t pa, const rule &b, uintptr_t pb) {
     if (!ranges_meet(pa, a.bytes, pb, b.bytes)) return false;
-    if (a.packed && b.packed) return true;
-    if (a.element_bytes != b.element_bytes || !(a.axes == b.axes)) return false;
-    return meet_shifted(a, pa < pb ? static_cast<int64_t>(pb - pa) : static_cast<int64_t>(pa - pb),
-                        0);
-}
-
-/// Is there a difference of two indices whose distance is within one element of `shift`? Strides
-/// nest, so that only the two multiples next to shift / stride can leave a rest for the inner axes.
-bool argument_rules::meet_shifted(const rule &r, int64_t shift, size_t from) {
-    if (from == r.axes.size()) return shift > -r.element_bytes && shift < r.element_bytes;
-    const axis &x = r.axes[from];
-    const int64_t low = shift / x.stride - (shift % x.stride < 0 ? 1 : 0);
-    for (const int64_t steps : {low, low + 1})
-        if (steps > -x.extent && steps < x.extent &&
-            meet_shifted(r, shift - steps * x.stride, from + 1))
-            return true;
-    return false;
+    meeting search(a.run, b.run);
+    for (const axis &x : a.axes) search.add({x.extent, -x.stride});
+    for (const axis &x : b.axes) search.add({x.extent, x.stride});
+    return search.at(static_cast<int64_t>(pb - pa));
 }
 
 void argument_rules::check_workspace(const void *workspace, size_t bytes,
@@ -149,11 +195,12 @@ void argument_rules::check_workspace(const void *workspace, size_t bytes,
     if (address(workspace) % PLAIT_WORKSPACE_ALIGNMENT != 0)
         fail(PLAIT_ERR_WORKSPACE, "workspace=", hex(workspace), " is not aligned to ",
              PLAIT_WORKSPACE_ALIGNMENT, " bytes");
+    rule work{};
+    work.bytes = needed_;
+    work.run = static_cast<int64_t>(needed_);
     for (const rule &r : rules_) {
         const void *ptr = pointers[r.role];
-        // A tensor with gaps may lie around the workspace, but cannot begin in it.
-        const uintptr_t bytes_here = r.packed ? r.bytes : 1;
-        if (ranges_meet(address(ptr), bytes_here, address(workspace), needed_))
+        if (r.bytes > 0 && meet(r, address(ptr), work, address(workspace)))
             fail(PLAIT_ERR_WORKSPACE, "workspace=", hex(workspace), " overlaps ", role_name(r.role),
                  '=', hex(ptr));
     }

@@ -19,18 +19,16 @@ public:
 private:
     struct axis {
         int64_t extent;
-        int64_t stride; ///< bytes
-        bool operator==(const axis &o) const { return extent == o.extent && stride == o.stride; }
+        int64_t stride; ///< bytes, positive
     };
     struct rule {
         plait_role role;
         plait_role alias;
         bool written;
-        bool packed; ///< touches every byte of its range
         uintptr_t alignment;
-        uintptr_t bytes;        ///< of the range
-        int64_t element_bytes;  ///< of one element; 4 for bits, which are read in words
-        std::vector<axis> axes; ///< longest stride first, without extents of 1
+        uintptr_t bytes;        ///< of the range from the first to the last element
+        int64_t run;            ///< bytes that lie behind one another
+        std::vector<axis> axes; ///< of the runs, longest stride first
     };
     const rule *find(int64_t role) const;
     void bind_roles(const plait_arg *args, int nargs, prepared::bindings &out) const;
@@ -38,7 +36,6 @@ private:
     void check_workspace(const void *workspace, size_t bytes, const prepared::bindings &) const;
 
     static bool meet(const rule &a, uintptr_t pa, const rule &b, uintptr_t pb);
-    static bool meet_shifted(const rule &r, int64_t shift, size_t from);
 
     std::vector<rule> rules_;
     uintptr_t needed_ = 0;

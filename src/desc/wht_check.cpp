@@ -2,6 +2,9 @@
 #include "src/core/status.h"
 #include "src/desc/wht.h"
 
+#include <cfloat>
+#include <cmath>
+
 namespace plait::impl {
 
 namespace {
@@ -59,6 +62,12 @@ void wht_descriptor::check_types() const {
     if (scale_ != 1.0 && integer)
         contradiction("scale=", scale_, " does not go with integers, which take 1 only; x is ",
                       x.name);
+    const bool wide = x.real == PLAIT_F64 || y.real == PLAIT_F64;
+    const double magnitude = std::abs(scale_);
+    if (!wide && magnitude != 0 && (magnitude > FLT_MAX || magnitude < FLT_MIN))
+        contradiction("scale=", scale_, " is not between ", double{FLT_MIN}, " and ",
+                      double{FLT_MAX}, ", the range of f32, in which x=", x.name, " and y=", y.name,
+                      " accumulate");
     if (bound_ && !integer)
         contradiction("bound=", *bound_, " is a promise about integers, and x is ", x.name);
 }

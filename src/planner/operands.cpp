@@ -8,8 +8,14 @@ namespace plait::impl {
 verdict fits_memory(const problem &problem, const profile &device, int64_t work) {
     if (device.memory_bytes == 0) return "";
     int64_t bytes = work;
-    for (const tensor &t : problem.tensors)
-        if (t.alias == plait_role{}) bytes = checked_add(bytes, t.span_bytes(), "bytes");
+    for (const tensor &t : problem.tensors) {
+        if (t.alias != plait_role{}) continue;
+        const auto sum = try_add(bytes, t.span_bytes());
+        if (!sum)
+            return text("tensors and workspace take more bytes than 64 bits count; the device has ",
+                        device.memory_bytes);
+        bytes = *sum;
+    }
     if (bytes <= device.memory_bytes) return "";
     return text("tensors and workspace take ", bytes, " bytes; the device has ",
                 device.memory_bytes);

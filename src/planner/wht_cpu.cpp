@@ -2,6 +2,7 @@
 #include "lib/common/factor_matrices.h"
 #include "lib/cpu/wht/ref_args.h"
 #include "lib/cpu/wht/simd_args.h"
+#include "src/core/checked.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
 
@@ -56,11 +57,18 @@ double bandwidth(const profile &device, double threads) {
 
 int threads_of(const profile &device) { return std::max(1, device.threads); }
 
-cost add_up(const profile &device, double memory, double compute) {
+/// Of wht.simd.
+int team_of(const wht_rows &r, const profile &device) {
+    const int width = scalar_bytes(cpu::wht_simd_accumulator(r.x, r.y));
+    const auto bytes = try_mul(r.elements(), width);
+    return cpu::wht_simd_team(bytes.value_or(INT64_MAX), threads_of(device));
+}
+
+cost add_up(const profile &device, double threads, double barriers, double memory, double compute) {
     cost c;
     c.memory_seconds = memory;
     c.compute_seconds = compute;
-    c.launch_seconds = device.launch_seconds;
+    c.launch_seconds = threads > 1 ? device.launch_seconds * (1 + barriers * barrier_share) : 0;
     c.seconds =
         c.launch_seconds + std::max(memory, compute) + not_hidden * std::min(memory, compute);
     return c;
@@ -106,7 +114,7 @@ verdict wht_cpu_simd_applicable(const problem &problem, const profile &device) {
                     "; there is no kernel for this pair");
     if (r.log_n > 32) return text("n=", r.n, " is over 2^32");
     return fits_memory(problem, device,
-                       cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, threads_of(device)));
+                       cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, team_of(r, device)));
 }
 
 cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
@@ -115,7 +123,7 @@ cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
     const int width = scalar_bytes(cpu::wht_simd_accumulator(r.x, r.y));
     const double row_bytes = static_cast<double>(r.n) * width;
     const double rows = static_cast<double>(r.rows);
-    const double threads = threads_of(device);
+    const double threads = team_of(r, device);
     // Long rows are shared by the threads, short ones are not worth a barrier.
     const bool converts = cpu::wht_simd_converts(r.x, r.y);
     const double shared_from =
@@ -133,10 +141,7 @@ cost wht_cpu_simd_estimate(const problem &problem, const profile &device) {
     const double lanes = vector_bytes(device.isa) / width;
     const double compute =
         static_cast<double>(r.flops()) / (busy * lanes * simd_additions_per_cycle * core_hertz);
-    cost c = add_up(device, memory, compute);
-    c.launch_seconds += barriers * barrier_share * device.launch_seconds;
-    c.seconds += barriers * barrier_share * device.launch_seconds;
-    return c;
+    return add_up(device, threads, barriers, memory, compute);
 }
 
 pipeline wht_cpu_simd_build(const problem &problem, const profile &device) {
@@ -145,7 +150,7 @@ pipeline wht_cpu_simd_build(const problem &problem, const profile &device) {
     pipeline out;
     step s;
     s.kernel = "wht.simd";
-    s.block = threads_of(device);
+    s.block = team_of(r, device);
     operand scratch;
     const int64_t bytes = cpu::wht_simd_scratch_bytes(r.x, r.y, r.n, s.block);
     if (bytes > 0) scratch = piece_operand(out.work.book("scratch", bytes, 0, 0), true);
@@ -177,14 +182,20 @@ cost wht_cpu_ref_estimate(const problem &problem, const profile &device) {
     const wht_problem &p = problem.wht();
     const double elements = static_cast<double>(product(p, true) * product(p, false));
     const double threads = threads_of(device);
-    const double busy = cpu::wht_ref_shares_transform(p, threads_of(device))
-                            ? threads
-                            : std::min(threads, static_cast<double>(product(p, false)));
-    const double bytes = elements * (scalar_bytes(p.x) + scalar_bytes(p.y));
+    // A transform beyond a core's cache is read and written again by every stage.
+    const bool shares = cpu::wht_ref_shares_transform(p, threads_of(device));
+    const double stages = static_cast<double>(ref_flops(p)) / std::max(elements, 1.0);
+    const bool sweeps = static_cast<double>(cpu::wht_ref_slice_bytes(p)) >
+                        static_cast<double>(device.l2_core_bytes);
+    const double bytes =
+        elements * (scalar_bytes(p.x) + scalar_bytes(p.y) + (sweeps ? 16 * stages : 0));
+    const double busy =
+        shares ? threads : std::min(threads, static_cast<double>(product(p, false)));
+    const double barriers = shares ? static_cast<double>(product(p, false)) * (stages + 2) : 0;
     const double compute = (elements * ref_element_seconds +
                             static_cast<double>(ref_flops(p)) * ref_addition_seconds) /
                            busy;
-    return add_up(device, bytes / bandwidth(device, busy), compute);
+    return add_up(device, threads, barriers, bytes / bandwidth(device, busy), compute);
 }
 
 pipeline wht_cpu_ref_build(const problem &problem, const profile &device) {

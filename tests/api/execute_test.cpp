@@ -279,3 +279,44 @@ TEST_CASE("exec: scratch moves with the stream, and a failure changes nothing") 
     exec.reset();
     CHECK(used.given == std::vector<plait_stream>{&streams[0], &streams[1]});
 }
+
+TEST_CASE("execute: tensors with gaps that share bytes in spite of different strides") {
+    call c("wht:i32:b4:n64:+signs+overflow:y.s65.1.a4"); // x packed, y with a pitch
+    std::vector<plait_arg> list = c.args();
+    list[1].ptr = c.x + 1;
+    FAILS(c.run(list), PLAIT_ERR_POINTER, "y overlaps x");
+    list[1].ptr = c.x + 255;
+    FAILS(c.run(list), PLAIT_ERR_POINTER, "y overlaps x");
+    CHECK(c.untouched());
+    list[1].ptr = c.x + 256; // behind the last element
+    OK(c.run(list));
+
+    // One element in 300 of x, one in 301 of y: they meet in row 2 or nowhere.
+    call apart("wht:i32:b4:n1:+signs+overflow:x.s300.1.a4:y.s301.1.a4");
+    list = apart.args();
+    list[0].ptr = apart.x + 4;
+    list[1].ptr = apart.x + 2;
+    FAILS(apart.run(list), PLAIT_ERR_POINTER, "y overlaps x");
+    CHECK(apart.untouched());
+    list[1].ptr = apart.x + 5;
+    OK(apart.run(list));
+
+    // The flag in an element of y, and in a gap of it.
+    call flag("wht:i32:b2:n4:+signs+overflow:x.s8.1:y.s8.1");
+    list = flag.args();
+    list[3].ptr = flag.y + 1;
+    FAILS(flag.run(list), PLAIT_ERR_POINTER, "y overlaps overflow");
+    list[3].ptr = flag.y + 5;
+    OK(flag.run(list));
+}
+
+TEST_CASE("execute: a workspace inside a tensor is legal in its gaps alone") {
+    call c("wht:i32:b2:n64:+signs+overflow:y.s4096.1");
+    REQUIRE(c.work_bytes > 0);
+    REQUIRE(c.work_bytes <= 2048); // or the gap would not hold it beside the other tensors
+    for (const size_t element : {size_t{0}, size_t{4096}, 4160 - c.work_bytes / 4})
+        FAILS(c.run(c.args(), c.y + element / 64 * 64, c.work_bytes), PLAIT_ERR_WORKSPACE,
+              "overlaps y");
+    CHECK(c.untouched());
+    OK(c.run(c.args(), c.y + 64, c.work_bytes));
+}
