@@ -15,26 +15,27 @@ template <class A>
 __device__ __forceinline__ A conv1d_bwd_g(const conv1d_bwd_args &a, int64_t b, int64_t c,
                                           int64_t t) {
     if (t >= a.length || c >= a.channels) return A(0);
-    const conv1d_span s = conv1d_span_of(a, b, t);
+    const conv1d_sequence s = conv1d_sequence_of(a, b, t);
     if (!conv1d_live(a, s, b, t)) return A(0);
-    const A dy = load_as<A>(a.dy, a.vdy.type, at(a.vdy, b, c, t));
-    return a.silu ? silu_gradient(dy, conv1d_pre<A>(a, s, b, c, t)) : dy;
+    const A dy = conv1d_load<A>(a.dy, conv1d_at(a.vdy, b, c, t), a.vdy.type);
+    return a.silu ? conv1d_silu_gradient<false>(dy, conv1d_pre<A>(a, s, b, c, t)) : dy;
 }
 
 /// `g(t)` of the tokens of a row, from t on to t + width - 1.
 template <class A, class G>
 __device__ __forceinline__ A conv1d_bwd_dx(const conv1d_bwd_args &a, int64_t b, int64_t c,
                                            int64_t p, const G &g) {
-    const conv1d_span s = conv1d_span_of(a, b, p);
+    const conv1d_sequence s = conv1d_sequence_of(a, b, p);
     if (!conv1d_live(a, s, b, p)) return A(0);
     A dx = A(0);
     for (int j = 0; j < a.width && p + j < s.end; ++j) {
         if (a.seq_idx && conv1d_id(a, b, p + j) != conv1d_id(a, b, p)) continue;
-        const A w = load_as<A>(a.w, a.vw.type, c * a.vw.c + (a.width - 1 - j) * a.vw.t);
-        dx = fused(w, g(p + j), dx);
+        const A w = conv1d_load<A>(a.w, c * a.vw.c + (a.width - 1 - j) * a.vw.t, a.vw.type);
+        dx = conv1d_fma(w, g(p + j), dx);
     }
-    dx += conv1d_tail<A>(a, s, b, c, p);
-    if (a.residual) dx += load_as<A>(a.dy, a.vdy.type, at(a.vdy, b, c, p));
+    dx = conv1d_add(dx, conv1d_tail<A>(a, s, b, c, p));
+    if (a.residual)
+        dx = conv1d_add(dx, conv1d_load<A>(a.dy, conv1d_at(a.vdy, b, c, p), a.vdy.type));
     return dx;
 }
 
@@ -76,20 +77,20 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
             if (c >= a.channels) continue;
             if (a.dx) {
                 for (int64_t i = part; i < tokens; i += rest)
-                    store_as<A>(a.dx, a.vdx.type, at(a.vdx, b, c, t0 + i),
-                                conv1d_bwd_dx<A>(a, b, c, t0 + i, g));
+                    conv1d_store<A>(a.dx, conv1d_at(a.vdx, b, c, t0 + i), a.vdx.type,
+                                    conv1d_bwd_dx<A>(a, b, c, t0 + i, g));
             }
             if (!partial) continue;
             for (int64_t k = k0; k <= a.width; k += group) {
                 A own = A(0);
                 for (int64_t t = t0 + slice; t < t0 + tokens; t += slices) {
-                    const conv1d_span s = conv1d_span_of(a, b, t);
+                    const conv1d_sequence s = conv1d_sequence_of(a, b, t);
                     if (!conv1d_live(a, s, b, t)) continue;
                     const int64_t p = t - (a.width - 1) + k;
                     if (k == a.width) {
                         own += g(t);
                     } else if (conv1d_counts(a, s, b, t, p)) {
-                        own = fused(g(t), conv1d_input<A>(a, s, b, c, p), own);
+                        own = conv1d_fma(g(t), conv1d_input<A>(a, s, b, c, p), own);
                     }
                 }
                 // More sums than threads: there are no slices, a thread adds to its own words.

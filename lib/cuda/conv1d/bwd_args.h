@@ -2,8 +2,7 @@
 // sums of dw and dbias go.
 #pragma once
 
-#include "lib/common/conv1d_problem.h"
-#include "lib/common/hd.h"
+#include "lib/cuda/conv1d/offsets_layout.h"
 
 namespace plait::impl {
 
@@ -11,7 +10,7 @@ namespace plait::impl {
 struct conv1d_bwd_args {
     const void *x, *w, *bias, *state_in;
     const int32_t *seq_idx;
-    const int64_t *spans; ///< varlen: [sequences][2] begin and end of sequences; begins ascend
+    const conv1d_span *spans; ///< varlen: of conv1d.offsets
     const void *dy, *dstate_out;
     const void *marks; ///< conv1d.bwd_marks: which taps of a token count
     void *dx;

@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     for (int i = 1; i < slices; ++i) sum += sums[thread + (i << log_columns)];
     const int64_t k = column / a.channels, c = column % a.channels;
     if (k < a.width) {
-        if (a.dw) store_as(a.dw, a.vdw.type, c * a.vdw.c + k * a.vdw.t, sum);
+        if (a.dw) conv1d_store(a.dw, c * a.vdw.c + k * a.vdw.t, a.vdw.type, sum);
     } else if (a.dbias) {
-        store_as(a.dbias, a.vdbias.type, c * a.vdbias.c, sum);
+        conv1d_store(a.dbias, c * a.vdbias.c, a.vdbias.type, sum);
     }
 }
 
@@ -55,28 +55,28 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
         const int64_t c = channels_first ? e % a.channels : rest % a.channels;
         const int64_t i = channels_first ? rest % a.entries : e % a.entries;
         const int64_t n = rest / (channels_first ? a.entries : a.channels);
-        // A sequence that breaks the rules has no tokens and a negative begin.
         const bool packed = a.spans != nullptr;
-        const conv1d_span s = {n, packed ? a.spans[2 * n] : 0,
-                               packed ? a.spans[2 * n + 1] : a.length};
+        const conv1d_sequence s = {n, packed ? a.spans[n].begin : 0,
+                                   packed ? a.spans[n].end : a.length};
         A sum = A(0);
         const int64_t b = packed ? 0 : n;
-        if (s.begin >= 0) {
+        if (s.end >= s.begin) {
             const int64_t p = s.begin + i - a.entries;
             for (int j = 1; j < a.width; ++j) {
                 const int64_t t = p + j;
                 if (t < s.begin || t >= s.end) continue;
                 if (!conv1d_live(a, s, b, t) || !conv1d_counts(a, s, b, t, p)) continue;
-                const A w = load_as<A>(a.w, a.vw.type, c * a.vw.c + (a.width - 1 - j) * a.vw.t);
-                sum = fused(w, conv1d_bwd_g<A>(a, b, c, t), sum);
+                const A w = conv1d_load<A>(a.w, c * a.vw.c + (a.width - 1 - j) * a.vw.t, a.vw.type);
+                sum = conv1d_fma(w, conv1d_bwd_g<A>(a, b, c, t), sum);
             }
             if (s.end == s.begin && a.dstate_out) {
-                sum = load_as<A>(a.dstate_out, a.vdstate_out.type, at(a.vdstate_out, n, c, i));
+                sum = conv1d_load<A>(a.dstate_out, conv1d_at(a.vdstate_out, n, c, i),
+                                     a.vdstate_out.type);
             } else {
                 sum += conv1d_tail<A>(a, s, b, c, p);
             }
         }
-        store_as<A>(a.dstate_in, a.vdstate_in.type, at(a.vdstate_in, n, c, i), sum);
+        conv1d_store<A>(a.dstate_in, conv1d_at(a.vdstate_in, n, c, i), a.vdstate_in.type, sum);
     }
 }
 

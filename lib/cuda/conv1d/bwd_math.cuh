@@ -1,33 +1,34 @@
 // The derivative of SiLU: dy * s * (1 + pre * (1 - s)), s = sigmoid(pre). Finite for finite pre.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
+#include "lib/cuda/conv1d/common.cuh"
 
 namespace plait::impl::cuda {
 
-/// Both ends of the sigmoid by exp(-|pre|), which cannot overflow: s and 1 - s keep their relative
-/// accuracy.
-template <class A> __device__ __forceinline__ A silu_gradient(A dy, A pre) {
-    const A e = exp(pre < A(0) ? pre : -pre);
-    const A r = A(1) / (A(1) + e);
-    const A s = pre < A(0) ? e * r : r;
-    const A rest = pre < A(0) ? r : e * r;
-    return dy * s * (A(1) + pre * rest);
-}
-
-/// For results that are rounded to 16 bits: two special-function operations. Where exp overflows,
-/// s is 0 and the product finite.
-__device__ __forceinline__ float silu_gradient_fast(float dy, float pre) {
+/// Accurate: s and 1 - s come from the same exp(-|pre|), neither by cancellation.
+/// Fast, for results of 16 bits: two special-function operations; where exp(-pre) overflows, s is 0
+/// and the product finite.
+template <bool Fast, class A> __device__ __forceinline__ A conv1d_silu_gradient(A dy, A pre) {
+    if constexpr (Fast) {
+        const float power = __fmul_rn(pre, -1.4426950408889634f); // log2(e)
+        float e;
 #ifdef __CUDACC__
-    float e, s;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(pre * -1.4426950408889634f));
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(s) : "f"(1.0f + e));
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(power));
 #else
-    const float e = std::exp2(pre * -1.4426950408889634f);
-    const float s = 1.0f / (1.0f + e);
+        e = std::exp2(power);
 #endif
-    return dy * s * __fmaf_rn(pre, 1.0f - s, 1.0f);
+        const float s = conv1d_divide<true>(1.0f, __fadd_rn(1.0f, e));
+        const float bend = __fmaf_rn(pre, __fsub_rn(1.0f, s), 1.0f);
+        return __fmul_rn(__fmul_rn(dy, s), bend);
+    } else {
+        const A h = conv1d_half_decay<false>(pre);
+        const A e = conv1d_mul(h, h);
+        const A large = conv1d_divide<false>(A(1), conv1d_add(A(1), e));
+        const A small = conv1d_mul(e, large);
+        const A s = pre < A(0) ? small : large;
+        const A bend = conv1d_fma(pre, pre < A(0) ? large : small, A(1));
+        return conv1d_mul(conv1d_mul(dy, s), bend);
+    }
 }
 
 } // namespace plait::impl::cuda
