@@ -20,7 +20,7 @@ struct conv1d_sequence {
 
 __device__ __forceinline__ conv1d_sequence conv1d_sequence_of(const conv1d_bwd_args &a, int64_t b,
                                                               int64_t t) {
-    if (!a.spans) return {b, 0, a.length};
+    if (!a.packed) return {b, 0, a.length};
     // the last sequence that begins at t or before it
     int64_t low = 0, high = a.sequences;
     while (low < high) {

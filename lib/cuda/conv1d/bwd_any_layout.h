@@ -5,19 +5,12 @@
 
 namespace plait::impl {
 
-struct conv1d_bwd_any_launch {
-    char variant[4]; ///< type of the sums: "f32", "f64"
-    int64_t smem_bytes;
-    int64_t grid;
-};
-
 inline constexpr int64_t conv1d_bwd_any_blocks_per_sm = 8;
 
 /// Fills the arguments; depends on the problem and the device's numbers alone. At most
 /// `smem_limit` bytes of shared memory.
-inline conv1d_bwd_any_launch conv1d_bwd_any_fill(const conv1d_problem &p, int sms,
-                                                 int64_t smem_limit, conv1d_bwd_args *a) {
-    const auto up = [](int64_t n, int64_t by) { return n / by + (n % by != 0); };
+inline conv1d_launch conv1d_bwd_any_fill(const conv1d_problem &p, int sms, int64_t smem_limit,
+                                         conv1d_bwd_args *a) {
     const bool wide = p.accumulator == scalar::f64;
     const int64_t word = wide ? 8 : 4;
     const auto distance = [](int64_t stride) { return stride < 0 ? -stride : stride; };
@@ -37,19 +30,19 @@ inline conv1d_bwd_any_launch conv1d_bwd_any_fill(const conv1d_problem &p, int sm
     a->log_group = 0;
     while (a->log_group < rest && (int64_t{1} << a->log_group) < p.width + 1) ++a->log_group;
 
-    const int64_t groups = up(p.channels, int64_t{1} << a->log_lanes);
-    a->tiles = up(p.length, a->tile);
+    const int64_t groups = conv1d_ceil_div(p.channels, int64_t{1} << a->log_lanes);
+    a->tiles = conv1d_ceil_div(p.length, a->tile);
     const int64_t tiles = a->tiles * p.batch;
-    const int64_t wanted = up(sms * conv1d_bwd_any_blocks_per_sm, groups);
+    const int64_t wanted = conv1d_ceil_div(sms * conv1d_bwd_any_blocks_per_sm, groups);
     a->slots = tiles < wanted ? tiles : wanted;
     a->items = groups * a->slots;
 
-    conv1d_bwd_any_launch out{};
+    const int64_t most = sms * conv1d_bwd_any_blocks_per_sm;
+    conv1d_launch out{{}, conv1d_bwd_threads, a->items < most ? a->items : most, 0};
     const char *name = wide ? "f64" : "f32";
     for (int i = 0; i < 4; ++i) out.variant[i] = name[i];
-    out.smem_bytes = sums + (a->g_shared ? words(a->log_lanes, a->tile) * word : 0);
-    const int64_t most = sms * conv1d_bwd_any_blocks_per_sm;
-    out.grid = a->items < most ? a->items : most;
+    out.smem_bytes =
+        static_cast<int>(sums + (a->g_shared ? words(a->log_lanes, a->tile) * word : 0));
     return out;
 }
 

@@ -19,7 +19,7 @@ struct conv1d_bwd_args {
     conv1d_view vx, vw, vbias, vstate_in, vseq_idx, vdy, vdstate_out, vdx, vdstate_in;
     int64_t batch, channels, length, entries, sequences;
     int32_t width;
-    int32_t silu, residual;
+    int32_t silu, residual, packed;
     int32_t log_lanes;      ///< see the kernel: lanes, or threads, that share a row
     int32_t log_group;      ///< conv1d.bwd_any: threads that share the taps of a channel
     int32_t g_shared;       ///< conv1d.bwd_any: g of a tile is in shared memory
@@ -52,6 +52,7 @@ inline conv1d_bwd_args conv1d_bwd_args_of(const conv1d_problem &p) {
     a.width = static_cast<int32_t>(p.width);
     a.silu = p.silu;
     a.residual = p.residual;
+    a.packed = p.varlen;
     return a;
 }
 

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
         const int64_t c = channels_first ? e % a.channels : rest % a.channels;
         const int64_t i = channels_first ? rest % a.entries : e % a.entries;
         const int64_t n = rest / (channels_first ? a.entries : a.channels);
-        const bool packed = a.spans != nullptr;
+        const bool packed = a.packed;
         const conv1d_sequence s = {n, packed ? a.spans[n].begin : 0,
                                    packed ? a.spans[n].end : a.length};
         A sum = A(0);

@@ -1,0 +1,284 @@
+// conv1d.bwd.cuda.{bct,btc,any}: which problems they take, what they cost, their steps:
+//   conv1d.offsets (packed sequences), the main kernel (dx, partial sums of dw and dbias),
+//   conv1d.bwd_reduce, conv1d.bwd_state.
+#include "lib/cuda/conv1d/bwd_any_layout.h"
+#include "lib/cuda/conv1d/offsets_layout.h"
+#include "src/core/text.h"
+#include "src/planner/conv1d_candidates.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace plait::impl {
+
+namespace {
+
+enum class way { bct, btc, any };
+
+// ---- What runs ---------------------------------------------------------------------------------
+
+double elements_of(const conv1d_problem &p) {
+    return static_cast<double>(p.batch) * static_cast<double>(p.channels) *
+           static_cast<double>(p.length);
+}
+
+bool has_tokens(const conv1d_problem &p) { return p.batch > 0 && p.channels > 0 && p.length > 0; }
+
+bool wants_sums(const conv1d_problem &p) {
+    return (p.dw.used() || p.dbias.used()) && p.channels > 0;
+}
+
+bool runs_main(const conv1d_problem &p) { return has_tokens(p) && (p.dx.used() || wants_sums(p)); }
+
+bool runs_state(const conv1d_problem &p) {
+    return p.dstate_in.used() && p.sequences > 0 && p.channels > 0 && p.entries > 0;
+}
+
+/// Also without sequences: STATUS is written.
+bool runs_offsets(const conv1d_problem &p) {
+    return p.varlen && (p.status || (p.sequences > 0 && (runs_main(p) || runs_state(p))));
+}
+
+/// The main kernel of a candidate.
+struct main_step {
+    conv1d_launch launch;
+    conv1d_bwd_args args;
+};
+
+main_step main_of(way how, const conv1d_problem &p, const profile &device) {
+    main_step m{{}, conv1d_bwd_args_of(p)};
+    (void)how;
+    m.launch = conv1d_bwd_any_fill(p, device.sms, device.smem_per_block, &m.args);
+    return m;
+}
+
+int64_t accumulator_bytes(const conv1d_problem &p) { return scalar_bytes(p.accumulator); }
+
+double partial_bytes(const conv1d_problem &p, const conv1d_bwd_args &a) {
+    return static_cast<double>(a.slots) * static_cast<double>(p.width + 1) *
+           static_cast<double>(p.channels * accumulator_bytes(p));
+}
+
+// ---- Rules -------------------------------------------------------------------------------------
+
+verdict built_for(const profile &device) {
+    const int have = device.cc_major * 10 + device.cc_minor;
+    for (const int arch : device.built)
+        if (arch <= have) return "";
+    if (device.built.empty()) return "this build holds no CUDA kernels";
+    return text("this build holds kernels from ", device.built.front(), " up; the device is ",
+                device.cc_major, '.', device.cc_minor);
+}
+
+verdict applicable(const problem &problem, const profile &device, way how) {
+    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
+    if (problem.empty) return "the problem is empty: there is nothing to run";
+    const conv1d_problem &p = problem.conv1d();
+    if (p.width > INT32_MAX / 2) return text("width=", p.width, " is over ", INT32_MAX / 2);
+    if (const verdict built = built_for(device); !built.empty()) return built;
+    if (!runs_main(p)) {
+        if (how != way::any) return "no token contributes to dx, dw or dbias";
+        return fits_memory(problem, device, p.varlen ? p.sequences * 16 : 0);
+    }
+    const main_step m = main_of(how, p, device);
+    const double work = (wants_sums(p) ? partial_bytes(p, m.args) : 0) +
+                        (p.varlen ? static_cast<double>(p.sequences) * 16 : 0);
+    if (work > 1e18) return "its partial sums have more bytes than 64 bits count";
+    return fits_memory(problem, device, static_cast<int64_t>(work));
+}
+
+// ---- Cost --------------------------------------------------------------------------------------
+
+/// Shares of the copy bandwidth for the bytes of x, dy and dx. Instructions decide for `any`: its
+/// elements go through accessors, taps and all.
+constexpr double any_share = 0.08;
+constexpr double state_seconds_per_element = 1e-10;
+constexpr double latency_seconds = 2e-6; ///< of a launch whose work is short
+
+cost estimate(const problem &problem, const profile &device, way how) {
+    const conv1d_problem &p = problem.conv1d();
+    cost c;
+    int launches = (runs_offsets(p) ? 1 : 0) + (wants_sums(p) ? 1 : 0) + (runs_state(p) ? 1 : 0);
+    if (runs_main(p)) {
+        const main_step m = main_of(how, p, device);
+        ++launches;
+        const int bytes =
+            scalar_bytes(p.x.type) + scalar_bytes(p.dy.type) + scalar_bytes(p.dx.type);
+        const double taps = 1 + static_cast<double>(p.width) / 8;
+        const double sums = wants_sums(p) ? 2 * partial_bytes(p, m.args) : 0;
+        c.memory_seconds = (elements_of(p) * bytes + sums) / device.copy_bandwidth;
+        c.compute_seconds = elements_of(p) * bytes * taps / (device.copy_bandwidth * any_share);
+    }
+    if (runs_state(p))
+        c.compute_seconds += static_cast<double>(p.sequences) * static_cast<double>(p.channels) *
+                             static_cast<double>(p.entries) * state_seconds_per_element;
+    c.launch_seconds = launches * device.launch_seconds;
+    c.seconds = std::max(c.memory_seconds, c.compute_seconds) + c.launch_seconds +
+                launches * latency_seconds;
+    return c;
+}
+
+// ---- Steps -------------------------------------------------------------------------------------
+
+operand input_of(const problem &problem, plait_role role) {
+    return problem.find(role) ? role_operand(role, false) : operand{};
+}
+
+operand output_of(const problem &problem, plait_role role) {
+    return problem.find(role) ? role_operand(role, true) : operand{};
+}
+
+int64_t bytes_of(const problem &problem, std::initializer_list<plait_role> roles) {
+    int64_t sum = 0;
+    for (const plait_role role : roles)
+        if (const tensor *t = problem.find(role))
+            sum += t->elements() * scalar_bytes(static_cast<scalar>(t->dtype));
+    return sum;
+}
+
+/// The workspace of a pipeline: pieces that are not in use have the number -1.
+struct pieces {
+    int spans = -1, partial = -1;
+};
+
+operand piece_or_none(int piece, bool written) {
+    return piece < 0 ? operand{} : piece_operand(piece, written);
+}
+
+/// In the order of conv1d_bwd_args.
+std::vector<operand> operands_of(const problem &problem, const pieces &w, bool state) {
+    return {input_of(problem, PLAIT_X),
+            input_of(problem, PLAIT_W),
+            input_of(problem, PLAIT_BIAS),
+            input_of(problem, PLAIT_STATE_IN),
+            input_of(problem, PLAIT_SEQ_IDX),
+            piece_or_none(w.spans, false),
+            input_of(problem, PLAIT_DY),
+            input_of(problem, PLAIT_DSTATE_OUT),
+            operand{},
+            state ? operand{} : output_of(problem, PLAIT_DX),
+            state ? operand{} : piece_or_none(w.partial, true),
+            state ? output_of(problem, PLAIT_DSTATE_IN) : operand{}};
+}
+
+void set_launch(step &s, const conv1d_launch &l) {
+    s.variant = l.variant;
+    s.grid = l.grid;
+    s.block = l.threads;
+    s.smem_bytes = l.smem_bytes;
+}
+
+step offsets_step(const problem &problem, const pieces &w) {
+    const conv1d_problem &p = problem.conv1d();
+    step s;
+    s.kernel = "conv1d.offsets";
+    set_launch(s, conv1d_offsets_launch());
+    conv1d_offsets_args a{};
+    a.sequences = p.sequences;
+    a.tokens = p.length;
+    a.max_length = p.max_length;
+    a.wide = p.index == scalar::i64;
+    s.args = step_args(a);
+    s.operands = {input_of(problem, PLAIT_CU_SEQLENS),
+                  operand{},
+                  piece_or_none(w.spans, true),
+                  operand{},
+                  operand{},
+                  output_of(problem, PLAIT_STATUS)};
+    s.bytes_read = bytes_of(problem, {PLAIT_CU_SEQLENS});
+    s.bytes_written = p.sequences * 16;
+    return s;
+}
+
+step reduce_step(const problem &problem, int64_t slots, const pieces &w) {
+    const conv1d_problem &p = problem.conv1d();
+    conv1d_bwd_reduce_args a{};
+    a.vdw = p.dw;
+    a.vdbias = p.dbias;
+    a.channels = p.channels;
+    a.slots = slots;
+    a.width = p.width;
+    a.log_slices = conv1d_bwd_reduce_log_slices(slots);
+    step s;
+    s.kernel = "conv1d.bwd_reduce";
+    s.variant = scalar_name(p.accumulator);
+    s.grid = conv1d_bwd_reduce_grid(p.channels, p.width, a.log_slices);
+    s.block = conv1d_bwd_threads;
+    s.smem_bytes = conv1d_bwd_threads * 8;
+    s.operands = {piece_or_none(w.partial, false), output_of(problem, PLAIT_DW),
+                  output_of(problem, PLAIT_DBIAS)};
+    s.args = step_args(a);
+    const int64_t sums = (p.width + 1) * p.channels * slots;
+    s.bytes_read = sums * accumulator_bytes(p);
+    s.bytes_written = bytes_of(problem, {PLAIT_DW, PLAIT_DBIAS});
+    s.flops = sums;
+    return s;
+}
+
+step state_step(const problem &problem, const pieces &w) {
+    const conv1d_problem &p = problem.conv1d();
+    step s;
+    s.kernel = "conv1d.bwd_state";
+    s.variant = scalar_name(p.accumulator);
+    s.grid = std::min(conv1d_ceil_div(p.sequences * p.channels * p.entries, conv1d_bwd_threads),
+                      conv1d_most_blocks);
+    s.block = conv1d_bwd_threads;
+    s.operands = operands_of(problem, w, true);
+    s.args = step_args(conv1d_bwd_args_of(p));
+    s.bytes_read = bytes_of(problem, {PLAIT_DSTATE_OUT});
+    s.bytes_written = bytes_of(problem, {PLAIT_DSTATE_IN});
+    return s;
+}
+
+step main_of_step(const problem &problem, const main_step &m, const char *kernel, const pieces &w) {
+    const conv1d_problem &p = problem.conv1d();
+    step s;
+    s.kernel = kernel;
+    set_launch(s, m.launch);
+    s.operands = operands_of(problem, w, false);
+    s.args = step_args(m.args);
+    s.bytes_read = bytes_of(problem, {PLAIT_X, PLAIT_DY, PLAIT_W, PLAIT_BIAS, PLAIT_SEQ_IDX,
+                                      PLAIT_STATE_IN, PLAIT_DSTATE_OUT});
+    s.bytes_written = bytes_of(problem, {PLAIT_DX});
+    if (w.partial >= 0) s.bytes_written += static_cast<int64_t>(partial_bytes(p, m.args));
+    s.flops =
+        static_cast<int64_t>(elements_of(p) * 2 * static_cast<double>(p.width) * (p.silu ? 3 : 2));
+    return s;
+}
+
+pipeline build(const problem &problem, const profile &device, way how) {
+    const conv1d_problem &p = problem.conv1d();
+    const bool main = runs_main(p), sums = wants_sums(p), state = runs_state(p);
+    const bool offsets = runs_offsets(p);
+    const int main_at = offsets ? 1 : 0, reduce_at = main_at + (main ? 1 : 0);
+    const int state_at = reduce_at + (sums ? 1 : 0);
+    pipeline out;
+    pieces w;
+    main_step m{};
+    if (main) m = main_of(how, p, device);
+    if (offsets && p.sequences > 0)
+        w.spans = out.work.book("spans", p.sequences * 16, 0, state ? state_at : main_at);
+    if (main && sums)
+        w.partial = out.work.book("partial", static_cast<int64_t>(partial_bytes(p, m.args)),
+                                  main_at, reduce_at);
+    if (offsets) out.steps.push_back(offsets_step(problem, w));
+    if (main) out.steps.push_back(main_of_step(problem, m, "conv1d.bwd_any", w));
+    if (sums) out.steps.push_back(reduce_step(problem, main ? m.args.slots : 0, w));
+    if (state) out.steps.push_back(state_step(problem, w));
+    out.work.seal();
+    return out;
+}
+
+} // namespace
+
+verdict conv1d_cuda_bwd_any_applicable(const problem &p, const profile &d) {
+    return applicable(p, d, way::any);
+}
+cost conv1d_cuda_bwd_any_estimate(const problem &p, const profile &d) {
+    return estimate(p, d, way::any);
+}
+pipeline conv1d_cuda_bwd_any_build(const problem &p, const profile &d) {
+    return build(p, d, way::any);
+}
+
+} // namespace plait::impl
