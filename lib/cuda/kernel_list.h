@@ -21,7 +21,9 @@ kernel_list list_wht_columns_tiled_half();
 kernel_list list_wht_columns_tiled_pairs();  ///< 16-bit, aligned
 kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
-kernel_list list_conv1d_common(); ///< conv1d.offsets, conv1d.state
+kernel_list list_conv1d_fwd_any();
+kernel_list list_conv1d_update_any();
+kernel_list list_conv1d_common();  ///< conv1d.offsets, conv1d.state
 kernel_list list_conv1d_bwd_any(); ///< also conv1d.bwd_state, conv1d.bwd_reduce
 
 } // namespace plait::impl::cuda

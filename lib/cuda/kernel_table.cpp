@@ -11,7 +11,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_wht_block_bf16,         list_wht_block_widen,         list_wht_columns_tiled_f32,
         list_wht_columns_tiled_half, list_wht_columns_tiled_pairs, list_wht_columns_tiled_narrow,
         list_wht_columns_tiled_f64,  list_wht_columns_shuffle,     list_conv1d_common,
-        list_conv1d_bwd_any,
+        list_conv1d_fwd_any,         list_conv1d_update_any,       list_conv1d_bwd_any,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

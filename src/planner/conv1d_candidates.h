@@ -13,4 +13,12 @@ verdict conv1d_cuda_bwd_any_applicable(const problem &, const profile &);
 cost conv1d_cuda_bwd_any_estimate(const problem &, const profile &);
 pipeline conv1d_cuda_bwd_any_build(const problem &, const profile &);
 
+verdict conv1d_cuda_fwd_any_applicable(const problem &, const profile &);
+cost conv1d_cuda_fwd_any_estimate(const problem &, const profile &);
+pipeline conv1d_cuda_fwd_any_build(const problem &, const profile &);
+
+verdict conv1d_cuda_update_applicable(const problem &, const profile &);
+cost conv1d_cuda_update_estimate(const problem &, const profile &);
+pipeline conv1d_cuda_update_build(const problem &, const profile &);
+
 } // namespace plait::impl

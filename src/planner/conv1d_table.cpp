@@ -7,6 +7,8 @@ namespace plait::impl {
 const std::vector<candidate> &conv1d_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"conv1d.fwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
+     conv1d_cuda_fwd_any_applicable, conv1d_cuda_fwd_any_estimate, conv1d_cuda_fwd_any_build},
     {"conv1d.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };
@@ -25,6 +27,8 @@ return table;
 
 const std::vector<candidate> &conv1d_update_table() {
 static const std::vector<candidate> table = {
+    {"conv1d.update.cuda", 1, PLAIT_CUDA, narrowest::f32, true,
+     conv1d_cuda_update_applicable, conv1d_cuda_update_estimate, conv1d_cuda_update_build},
     {"conv1d.update.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };

@@ -67,6 +67,6 @@ constexpr int64_t conv1d_grid(int64_t work, int threads) {
     return blocks < 1 ? 1 : blocks < conv1d_most_blocks ? blocks : conv1d_most_blocks;
 }
 
-constexpr bool conv1d_is_half(scalar s) { return s == scalar::f16 || s == scalar::bf16; }
+PLAIT_HD constexpr bool conv1d_is_half(scalar s) { return s == scalar::f16 || s == scalar::bf16; }
 
 } // namespace plait::impl

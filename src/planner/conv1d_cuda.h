@@ -1,0 +1,37 @@
+// What the CUDA candidates of conv1d share: the device, the step that sanitizes offsets and slots,
+// costs.
+#pragma once
+
+#include "src/planner/conv1d_candidates.h"
+
+namespace plait::impl {
+
+/// "" when this build has code for the device.
+verdict conv1d_cuda_device(const problem &, const profile &);
+
+/// Workspace that holds what conv1d.offsets found; operands are none where there is no such step.
+struct conv1d_sequences {
+    operand spans; ///< packed sequences
+    operand slots; ///< SLOTS itself, or what is left of it; none without a pool
+    int32_t pad;   ///< of `slots`
+};
+
+/// Whether the call needs the step, and its workspace.
+bool conv1d_needs_offsets(const conv1d_problem &);
+int64_t conv1d_offsets_bytes(const conv1d_problem &);
+/// Appends the step where it is needed; `last_step` is the last that reads what it writes.
+conv1d_sequences conv1d_add_offsets(pipeline &, const conv1d_problem &, int last_step);
+/// Appends conv1d.state; STATE_OUT is in use.
+void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sequences &);
+
+/// What x, y and a main kernel's other tensors take, each byte once.
+int64_t conv1d_bytes_read(const conv1d_problem &);
+int64_t conv1d_bytes_written(const conv1d_problem &);
+int64_t conv1d_flops(const conv1d_problem &);
+
+/// One pass: `share` of the copy bandwidth, `slots` instructions for each output, `threads` that
+/// run at most, `launches` of which the others are short.
+cost conv1d_cuda_cost(const conv1d_problem &, const profile &, double share, double slots,
+                      double threads, int launches);
+
+} // namespace plait::impl
