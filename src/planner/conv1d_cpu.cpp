@@ -1,5 +1,6 @@
-// conv1d.{fwd,bwd,update}.cpu.ref.
+// conv1d.{fwd,bwd,update}.cpu.{simd,ref}.
 #include "lib/cpu/conv1d/ref_scratch.h"
+#include "lib/cpu/conv1d/simd_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_candidates.h"
 
@@ -16,8 +17,18 @@ constexpr double core_hertz = 3e9;
 constexpr double ref_tap_seconds = 1 / core_hertz;
 constexpr double ref_element_seconds = 8e-9;
 constexpr double ref_exponential_seconds = 10e-9;
+/// Cycles of one vector: its loads, stores and conversions, one for each tap, and SiLU.
+constexpr double simd_element_cycles = 4;
+constexpr double simd_exponential_cycles = 12;
 /// Share of the machine's copy bandwidth that one thread reaches by itself.
 constexpr double one_thread_bandwidth = 0.25;
+
+double vector_bytes(const std::string &isa) {
+    if (isa.rfind("AVX3", 0) == 0) return 64;
+    if (isa.rfind("AVX2", 0) == 0 || isa.rfind("SVE_256", 0) == 0) return 32;
+    if (isa == "SCALAR") return 4;
+    return 16;
+}
 
 int threads_of(const profile &device) { return std::max(1, device.threads); }
 
@@ -72,20 +83,22 @@ std::vector<operand> operands_of(const problem &problem, const operand &scratch)
     return list;
 }
 
-pipeline one_step(const problem &problem, const profile &device, const char *kernel,
+pipeline one_step(const problem &problem, const profile &device, const char *kernel, int threads,
                   int64_t scratch_bytes) {
     pipeline out;
     step s;
     s.kernel = kernel;
-    s.block = threads_of(device);
+    s.block = threads;
     operand scratch;
     if (scratch_bytes > 0)
         scratch = piece_operand(out.work.book("scratch", scratch_bytes, 0, 0), true);
     s.operands = operands_of(problem, scratch);
     cpu::conv1d_args args{};
     args.problem = problem.conv1d();
-    s.args = step_args(args);
     add_traffic(problem, &s);
+    // Without a known last level, what one core's caches can never hold.
+    args.stream = s.bytes_written > std::max(device.l3_bytes, int64_t{1} << 22);
+    s.args = step_args(args);
     s.flops = flops_of(args.problem);
     out.steps.push_back(std::move(s));
     out.work.seal();
@@ -115,7 +128,37 @@ verdict fits(const problem &problem, const profile &device, int64_t scratch) {
     return fits_memory(problem, device, scratch);
 }
 
+int simd_team(const problem &problem, const profile &device) {
+    return cpu::conv1d_simd_team(problem.conv1d(), threads_of(device));
+}
+
 } // namespace
+
+verdict conv1d_cpu_simd_applicable(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    if (p.width > cpu::conv1d_simd_max_width)
+        return text("width=", p.width, " is over ", cpu::conv1d_simd_max_width);
+    return fits(problem, device, cpu::conv1d_simd_layout_of(p).bytes(simd_team(problem, device)));
+}
+
+cost conv1d_cpu_simd_estimate(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    const double busy = simd_team(problem, device);
+    const double each = convolutions(p) * (simd_element_cycles + static_cast<double>(p.width)) +
+                        (p.silu ? simd_exponential_cycles : 0);
+    const double lanes = vector_bytes(device.isa) / scalar_bytes(p.accumulator);
+    const double compute = elements_of(p) * each / (lanes * core_hertz * busy);
+    return add_up(device, traffic_seconds(problem, device, busy), compute);
+}
+
+pipeline conv1d_cpu_simd_build(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    const int threads = simd_team(problem, device);
+    const char *kernel = p.direction == conv1d_direction::forward    ? "conv1d.fwd_simd"
+                         : p.direction == conv1d_direction::backward ? "conv1d.bwd_simd"
+                                                                     : "conv1d.update_simd";
+    return one_step(problem, device, kernel, threads, cpu::conv1d_simd_layout_of(p).bytes(threads));
+}
 
 verdict conv1d_cpu_ref_applicable(const problem &problem, const profile &device) {
     return fits(problem, device,
@@ -135,7 +178,7 @@ cost conv1d_cpu_ref_estimate(const problem &problem, const profile &device) {
 }
 
 pipeline conv1d_cpu_ref_build(const problem &problem, const profile &device) {
-    return one_step(problem, device, "conv1d.ref",
+    return one_step(problem, device, "conv1d.ref", threads_of(device),
                     cpu::conv1d_ref_scratch_bytes(problem.conv1d(), threads_of(device)));
 }
 

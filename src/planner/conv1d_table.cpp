@@ -7,8 +7,15 @@ namespace plait::impl {
 const std::vector<candidate> &conv1d_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"conv1d.fwd.cuda.bct_tiled", 1, PLAIT_CUDA, narrowest::f32, true,
+     conv1d_cuda_fwd_bct_tiled_applicable, conv1d_cuda_fwd_bct_tiled_estimate,
+     conv1d_cuda_fwd_bct_tiled_build},
+    {"conv1d.fwd.cuda.bct", 1, PLAIT_CUDA, narrowest::f32, true,
+     conv1d_cuda_fwd_bct_applicable, conv1d_cuda_fwd_bct_estimate, conv1d_cuda_fwd_bct_build},
     {"conv1d.fwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_any_applicable, conv1d_cuda_fwd_any_estimate, conv1d_cuda_fwd_any_build},
+    {"conv1d.fwd.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
+     conv1d_cpu_simd_applicable, conv1d_cpu_simd_estimate, conv1d_cpu_simd_build},
     {"conv1d.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };
@@ -29,6 +36,8 @@ const std::vector<candidate> &conv1d_update_table() {
 static const std::vector<candidate> table = {
     {"conv1d.update.cuda", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_update_applicable, conv1d_cuda_update_estimate, conv1d_cuda_update_build},
+    {"conv1d.update.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
+     conv1d_cpu_simd_applicable, conv1d_cpu_simd_estimate, conv1d_cpu_simd_build},
     {"conv1d.update.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };

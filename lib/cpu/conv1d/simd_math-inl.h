@@ -1,0 +1,123 @@
+// The activation of the SIMD kernels of conv1d, one for all of them, compiled once per level.
+//
+// With a = min(|p|, clamp) and E = e^-a * 2^lift, where the lift keeps E a normal number:
+//   SiLU(p) = p / (1 + e^-a) for p >= 0,   -a * E * 2^-lift / (1 + e^-a) for p < 0
+// so that nothing overflows and a result loses bits only when it is itself subnormal.
+#if defined(PLAIT_LIB_CPU_CONV1D_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#    ifdef PLAIT_LIB_CPU_CONV1D_SIMD_MATH_INL_H_
+#        undef PLAIT_LIB_CPU_CONV1D_SIMD_MATH_INL_H_
+#    else
+#        define PLAIT_LIB_CPU_CONV1D_SIMD_MATH_INL_H_
+#    endif
+
+#    include <cstdint>
+#    include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace plait::impl::cpu {
+namespace HWY_NAMESPACE {
+namespace conv1d_simd {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T> using tag = hn::ScalableTag<T>;
+template <typename T> using vec = hn::Vec<tag<T>>;
+template <typename T> HWY_INLINE int64_t lanes() {
+    return static_cast<int64_t>(hn::Lanes(tag<T>()));
+}
+
+template <typename T> struct exp_constants;
+
+template <> struct exp_constants<float> {
+    static constexpr float clamp = 131;     ///< a * e^-a is 0 in f32
+    static constexpr float drop = 0x1p-64f; ///< undoes the lift
+    /// The sum with it is rounded to an integer, whose low bits then stand in the mantissa, the
+    /// exponent of the lift added.
+    static constexpr float round = 0x1.8p23f + 64;
+    static constexpr int mantissa = 23;
+    static constexpr float log2e = 0x1.715476p+0f;
+    static constexpr float ln2_hi = 0x1.62e4p-1f; ///< its product with the integer is exact
+    static constexpr float ln2_lo = 0x1.7f7d1cp-20f;
+    /// e^r = 1 + r * (c[0] + c[1] r + ...) on |r| <= ln2 / 2, relative error 3e-8 (Remez).
+    static constexpr int terms = 6;
+    static constexpr float c[terms] = {1.0f,           0x1.000002p-1f, 0x1.5553cp-3f,
+                                       0x1.55515cp-5f, 0x1.1290a4p-7f, 0x1.709c9cp-10f};
+};
+
+template <> struct exp_constants<double> {
+    static constexpr double clamp = 800;
+    static constexpr double drop = 0x1p-256;
+    static constexpr double round = 0x1.8p52 + 256;
+    static constexpr int mantissa = 52;
+    static constexpr double log2e = 0x1.71547652b82fep+0;
+    static constexpr double ln2_hi = 0x1.62e42fefap-1;
+    static constexpr double ln2_lo = 0x1.cf79abc9e3b3ap-40;
+    /// 1 / n!: the remainder is below 4e-18.
+    static constexpr int terms = 13;
+    static constexpr double c[terms] = {1.0,
+                                        1.0 / 2,
+                                        1.0 / 6,
+                                        1.0 / 24,
+                                        1.0 / 120,
+                                        1.0 / 720,
+                                        1.0 / 5040,
+                                        1.0 / 40320,
+                                        1.0 / 362880,
+                                        1.0 / 3628800,
+                                        1.0 / 39916800,
+                                        1.0 / 479001600,
+                                        1.0 / 6227020800.0};
+};
+
+template <typename T> constexpr T term(int i) {
+    return i % 2 == 0 ? -exp_constants<T>::c[i] : exp_constants<T>::c[i];
+}
+
+/// e^-a * 2^lift for 0 <= a <= clamp.
+template <typename T> HWY_INLINE vec<T> lifted_exp(vec<T> a) {
+    using k = exp_constants<T>;
+    const tag<T> d;
+    const hn::RebindToSigned<tag<T>> di;
+    const vec<T> shifter = hn::Set(d, k::round);
+    const vec<T> integer_bits = hn::NegMulAdd(a, hn::Set(d, k::log2e), shifter);
+    const vec<T> n = hn::Sub(integer_bits, shifter);
+    // e^-r by the series with alternating signs, so that no step negates.
+    const vec<T> r = hn::MulAdd(n, hn::Set(d, k::ln2_lo), hn::MulAdd(n, hn::Set(d, k::ln2_hi), a));
+    vec<T> poly = hn::Set(d, term<T>(k::terms - 1));
+    for (int i = k::terms - 2; i >= 0; --i) poly = hn::MulAdd(poly, r, hn::Set(d, term<T>(i)));
+    poly = hn::MulAdd(poly, r, hn::Set(d, T(1)));
+    return hn::BitCast(d, hn::Add(hn::BitCast(di, poly),
+                                  hn::ShiftLeft<k::mantissa>(hn::BitCast(di, integer_bits))));
+}
+
+template <typename T> HWY_INLINE vec<T> silu(vec<T> p) {
+    using k = exp_constants<T>;
+    const tag<T> d;
+    const vec<T> a = hn::Min(hn::Abs(p), hn::Set(d, k::clamp));
+    const vec<T> e = lifted_exp<T>(a);
+    const vec<T> below = hn::Mul(hn::Mul(a, e), hn::Set(d, -k::drop));
+    const vec<T> top = hn::IfThenElse(hn::Lt(p, hn::Zero(d)), below, p); // NaN stays p
+    return hn::Div(top, hn::MulAdd(e, hn::Set(d, k::drop), hn::Set(d, T(1))));
+}
+
+/// The derivative of SiLU: s * (1 + p * (1 - s)) with s = sigmoid(p).
+template <typename T> HWY_INLINE vec<T> silu_slope(vec<T> p) {
+    using k = exp_constants<T>;
+    const tag<T> d;
+    const vec<T> one = hn::Set(d, T(1));
+    const vec<T> lifted = lifted_exp<T>(hn::Min(hn::Abs(p), hn::Set(d, k::clamp)));
+    const vec<T> e = hn::Mul(lifted, hn::Set(d, k::drop));
+    // s for |p| and its complement, without cancellation.
+    const vec<T> large = hn::Div(one, hn::Add(one, e));
+    const vec<T> small = hn::Mul(e, large);
+    const auto negative = hn::Lt(p, hn::Zero(d));
+    const vec<T> s = hn::IfThenElse(negative, small, large);
+    const vec<T> rest = hn::IfThenElse(negative, large, small);
+    return hn::Mul(s, hn::MulAdd(p, rest, one));
+}
+
+} // namespace conv1d_simd
+} // namespace HWY_NAMESPACE
+} // namespace plait::impl::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
