@@ -77,8 +77,7 @@ constexpr int conv1d_bwd_reduce_log_slices(int64_t slots) {
 
 /// Blocks of conv1d.bwd_reduce.
 constexpr int64_t conv1d_bwd_reduce_grid(int64_t channels, int64_t width, int log_slices) {
-    const int64_t columns = conv1d_bwd_threads >> log_slices;
-    return ((width + 1) * channels + columns - 1) / columns;
+    return conv1d_grid((width + 1) * channels, conv1d_bwd_threads >> log_slices);
 }
 
 } // namespace plait::impl

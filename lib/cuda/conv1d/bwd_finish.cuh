@@ -21,24 +21,28 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     const int log_columns = 8 - a.log_slices, slices = 1 << a.log_slices;
     const int slice = thread >> log_columns;
     const int64_t columns = (a.width + 1) * a.channels;
-    const int64_t column =
-        (static_cast<int64_t>(blockIdx.x) << log_columns) + (thread & ((1 << log_columns) - 1));
-    double sum = 0;
-    if (column < columns) {
-        const A *const from = static_cast<const A *>(a.partial) + column;
+    const int64_t step = static_cast<int64_t>(gridDim.x) << log_columns;
+    for (int64_t base = static_cast<int64_t>(blockIdx.x) << log_columns; base < columns;
+         base += step) {
+        const int64_t column = base + (thread & ((1 << log_columns) - 1));
+        double sum = 0;
+        if (column < columns) {
+            const A *const from = static_cast<const A *>(a.partial) + column;
 #pragma unroll 8
-        for (int64_t s = slice; s < a.slots; s += slices)
-            sum += static_cast<double>(from[s * columns]);
-    }
-    sums[thread] = sum;
-    __syncthreads(); // sums of all slices are written
-    if (slice != 0 || column >= columns) return;
-    for (int i = 1; i < slices; ++i) sum += sums[thread + (i << log_columns)];
-    const int64_t k = column / a.channels, c = column % a.channels;
-    if (k < a.width) {
-        if (a.dw) conv1d_store(a.dw, c * a.vdw.c + k * a.vdw.t, a.vdw.type, sum);
-    } else if (a.dbias) {
-        conv1d_store(a.dbias, c * a.vdbias.c, a.vdbias.type, sum);
+            for (int64_t s = slice; s < a.slots; s += slices)
+                sum += static_cast<double>(from[s * columns]);
+        }
+        __syncthreads(); // the sums of the last columns are read
+        sums[thread] = sum;
+        __syncthreads(); // sums of all slices are written
+        if (slice != 0 || column >= columns) continue;
+        for (int i = 1; i < slices; ++i) sum += sums[thread + (i << log_columns)];
+        const int64_t k = column / a.channels, c = column % a.channels;
+        if (k < a.width) {
+            if (a.dw) conv1d_store(a.dw, c * a.vdw.c + k * a.vdw.t, a.vdw.type, sum);
+        } else if (a.dbias) {
+            conv1d_store(a.dbias, c * a.vdbias.c, a.vdbias.type, sum);
+        }
     }
 }
 
