@@ -1,0 +1,172 @@
+// Plans of conv1d.bwd.cuda.* on emulated kernels, against the definition.
+#include "tests/emulate/orders.h"
+#include "tests/support/conv1d_check.h"
+
+#include <array>
+#include <cmath>
+
+namespace plait::test {
+namespace {
+
+/// In every order of threads, which must not change a bit.
+void check_backward(const conv1d_call &call, conv1d_filling how, rng &random) {
+    const conv1d_inputs in = random_inputs(call, how, random);
+    const double u = how == conv1d_filling::quarters ? 0 : roundoff_of(call);
+    const conv1d_results ref = conv1d_reference(in, u);
+    for_each_candidate(call, [&](const candidate &by) {
+        conv1d_outcome first;
+        for (const emulation::settings &order : walking_orders) {
+            emulation::current_settings() = order;
+            const conv1d_outcome out = result_of(call, in, by);
+            if (!out.fault.empty()) return;
+            if (first.values.empty()) first = out;
+            CHECK_MESSAGE(difference(first, out) == "", "the order of threads changes the result");
+        }
+        emulation::current_settings() = {};
+        const conv1d_verdict v = judge(call, ref, first);
+        CHECK(v.wrong == "");
+        if (u > 0) note_ratio(by.name, v.ratio, token_of(desc_of(call).get()), config().seed);
+        note_count("emulated plans of " + by.name);
+    });
+}
+
+/// With values, and exactly.
+void check_both(conv1d_call call, rng &random) {
+    check_backward(call, conv1d_filling::uniform, random);
+    call.silu = false;
+    check_backward(call, conv1d_filling::quarters, random);
+}
+
+conv1d_call backward(plait_dtype x, plait_layout layout, int64_t b, int64_t c, int64_t l,
+                     int64_t k) {
+    conv1d_call call = conv1d(PLAIT_BACKWARD, x, b, c, l, k);
+    call.layout = layout;
+    call.silu = true;
+    call.used = {PLAIT_BIAS};
+    return call;
+}
+
+void use(conv1d_call &call, std::initializer_list<plait_role> roles) {
+    call.used.insert(call.used.end(), roles);
+}
+
+} // namespace
+
+TEST_CASE("emulated conv1d backward: shapes") {
+    rng random(derive(config().seed, 1));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {1, 2, 3, 4, 5, 8, 32, 40})
+                for (const auto &[b, c, l] :
+                     {std::array<int64_t, 3>{2, 3, 7}, {1, 8, 300}, {3, 16, 64}, {2, 5, 129}})
+                    check_both(backward(x, layout, b, c, l, k), random);
+}
+
+TEST_CASE("emulated conv1d backward: long rows, many rows") {
+    rng random(derive(config().seed, 2));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const auto &[b, c, l] :
+                 {std::array<int64_t, 3>{1, 2, 9001}, {40, 1, 33}, {1, 264, 40}})
+                check_both(backward(x, layout, b, c, l, 4), random);
+}
+
+TEST_CASE("emulated conv1d backward: states, ids, packed sequences") {
+    rng random(derive(config().seed, 3));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {2, 3, 4, 7})
+                for (const int64_t l : {1, 2, 3, 70, 513})
+                    for (int features = 1; features < 16; ++features) {
+                        conv1d_call call = backward(x, layout, 2, 8, l, k);
+                        if (features & 1) use(call, {PLAIT_STATE_IN});
+                        if (features & 2) use(call, {PLAIT_STATE_OUT});
+                        const int kind = features >> 2;
+                        if (kind == 1) use(call, {PLAIT_SEQ_IDX});
+                        if (kind == 2) call.batch = 1, call.varlen = {random.between(1, 9), l};
+                        if (kind == 3) call.residual = true;
+                        if (random.chance(0.3)) call.entries = k + 2;
+                        check_both(call, random);
+                    }
+}
+
+TEST_CASE("emulated conv1d backward: anything") {
+    const int calls = config().small ? 40 : 400;
+    for (int i = 0; i < calls; ++i) {
+        rng random(derive(config().seed, static_cast<uint64_t>(1000 + i)));
+        conv1d_call call = random_conv1d(random, 20000);
+        if (call.direction != PLAIT_BACKWARD) continue;
+        check_backward(call, conv1d_filling::uniform, random);
+    }
+}
+
+/// <A x, g> = <x, A^T g> with A linear in x, and the same in w: no reference is needed.
+TEST_CASE("emulated conv1d backward: adjoint identities") {
+    rng random(derive(config().seed, 4));
+    for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+        for (const int64_t k : {2, 3, 4, 9}) {
+            conv1d_call call = backward(PLAIT_F32, layout, 2, 8, 77, k);
+            call.silu = false;
+            const conv1d_inputs in = random_inputs(call, conv1d_filling::quarters, random);
+            conv1d_inputs forward = in;
+            forward.op = conv1d_op::forward;
+            const conv1d_array y = conv1d_reference(forward, 0).y.value;
+            long double left = 0;
+            for (size_t i = 0; i < y.v.size(); ++i) left += y.v[i] * in.dy.v[i];
+            for_each_candidate(call, [&](const candidate &by) {
+                conv1d_outcome out = result_of(call, in, by);
+                long double by_x = 0, by_w = 0, by_bias = 0;
+                const std::vector<double> &dx = out.values[PLAIT_DX], &dw = out.values[PLAIT_DW];
+                const std::vector<double> &db = out.values[PLAIT_DBIAS];
+                for (size_t i = 0; i < dx.size(); ++i) by_x += dx[i] * in.x.v[i];
+                for (size_t i = 0; i < dw.size(); ++i) by_w += dw[i] * in.w.v[i];
+                for (size_t i = 0; i < db.size(); ++i) by_bias += db[i] * in.b.v[i];
+                CHECK(left == by_x + by_bias);
+                CHECK(left == by_w + by_bias);
+            });
+        }
+}
+
+TEST_CASE("emulated conv1d backward: offsets that break the rules") {
+    rng random(derive(config().seed, 5));
+    for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+        for (int i = 0; i < 30; ++i) {
+            conv1d_call call = backward(PLAIT_BF16, layout, 1, 8, 50, 4);
+            use(call, {PLAIT_STATE_IN, PLAIT_STATE_OUT, PLAIT_STATUS});
+            call.varlen = {5, 30};
+            conv1d_inputs in = random_inputs(call, conv1d_filling::uniform, random);
+            for (int n = 0; n < 2; ++n)
+                in.offsets[static_cast<size_t>(random.between(0, 5))] =
+                    random.pick<int64_t>({-1, 0, 7, 49, 50, 51, INT64_MIN, INT64_MAX, 1 << 20});
+            const conv1d_results ref = conv1d_reference(in, roundoff_of(call));
+            for_each_candidate(call, [&](const candidate &by) {
+                const conv1d_outcome out = result_of(call, in, by);
+                CHECK(out.status == ref.status);
+                CHECK(judge(call, ref, out).wrong == "");
+            });
+        }
+}
+
+/// dy and x hold NaN where they enter nothing.
+TEST_CASE("emulated conv1d backward: what belongs to nothing reaches nothing") {
+    rng random(derive(config().seed, 6));
+    for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+        for (const int64_t k : {3, 4, 6}) {
+            conv1d_call call = backward(PLAIT_F32, layout, 1, 4, 90, k);
+            use(call, {PLAIT_SEQ_IDX});
+            conv1d_inputs in = random_inputs(call, conv1d_filling::uniform, random);
+            for (int64_t t = 0; t < 90; ++t) {
+                if (t % 11 < 3) in.seq_idx[static_cast<size_t>(t)] = -1;
+            }
+            const conv1d_results ref = conv1d_reference(in, roundoff_of(call));
+            for (int64_t c = 0; c < 4; ++c)
+                for (int64_t t = 0; t < 90; ++t)
+                    if (in.seq_idx[static_cast<size_t>(t)] < 0)
+                        in.x.at(0, c, t) = in.dy.at(0, c, t) = std::nanl("");
+            for_each_candidate(call, [&](const candidate &by) {
+                CHECK(judge(call, ref, result_of(call, in, by)).wrong == "");
+            });
+        }
+}
+
+} // namespace plait::test
