@@ -16,6 +16,7 @@ struct entry {
 constexpr entry table[] = {
     {"conv1d.ref", conv1d_ref},
     {"conv1d.fwd_simd", conv1d_fwd_simd},
+    {"conv1d.bwd_simd", conv1d_bwd_simd},
     {"conv1d.update_simd", conv1d_update_simd},
     {"wht.ref", wht_ref},
     {"wht.simd", wht_simd},

@@ -12,6 +12,8 @@ static const std::vector<candidate> table = {
      conv1d_cuda_fwd_bct_tiled_build},
     {"conv1d.fwd.cuda.bct", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_bct_applicable, conv1d_cuda_fwd_bct_estimate, conv1d_cuda_fwd_bct_build},
+    {"conv1d.fwd.cuda.btc", 1, PLAIT_CUDA, narrowest::f32, true,
+     conv1d_cuda_fwd_btc_applicable, conv1d_cuda_fwd_btc_estimate, conv1d_cuda_fwd_btc_build},
     {"conv1d.fwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_any_applicable, conv1d_cuda_fwd_any_estimate, conv1d_cuda_fwd_any_build},
     {"conv1d.fwd.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
@@ -26,6 +28,8 @@ const std::vector<candidate> &conv1d_bwd_table() {
 static const std::vector<candidate> table = {
     {"conv1d.bwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_any_applicable, conv1d_cuda_bwd_any_estimate, conv1d_cuda_bwd_any_build},
+    {"conv1d.bwd.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
+     conv1d_cpu_simd_applicable, conv1d_cpu_simd_estimate, conv1d_cpu_simd_build},
     {"conv1d.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      conv1d_cpu_ref_applicable, conv1d_cpu_ref_estimate, conv1d_cpu_ref_build},
 };

@@ -1,0 +1,111 @@
+// The products behind dw and dbias, summed in the accumulate type over one piece; compiled once per
+// level.
+#if defined(PLAIT_LIB_CPU_CONV1D_SIMD_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#    ifdef PLAIT_LIB_CPU_CONV1D_SIMD_SUMS_INL_H_
+#        undef PLAIT_LIB_CPU_CONV1D_SIMD_SUMS_INL_H_
+#    else
+#        define PLAIT_LIB_CPU_CONV1D_SIMD_SUMS_INL_H_
+#    endif
+
+#    include "lib/cpu/conv1d/simd_taps-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plait::impl::cpu {
+namespace HWY_NAMESPACE {
+namespace conv1d_simd {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// sums[k * stride] += sum of g[j] * xe[j + k] over j < count, for `taps` values of k from `first`
+/// on; with ids only where ids[j + k] is ids[j + history] and no padding.
+template <int taps, bool masked, typename T>
+HWY_NOINLINE void time_dots(const T *g, const T *xe, int64_t count, int64_t first, int64_t history,
+                            const id_of<T> *ids, double *sums, int64_t stride) {
+    const tag<T> d;
+    const hn::RebindToSigned<tag<T>> di;
+    const int64_t n = lanes<T>();
+    // Two chains for each tap: a single one would wait for its own additions.
+    vec<T> a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+    const auto add = [&](int64_t j, vec<T> &s0, vec<T> &s1, vec<T> &s2, vec<T> &s3) HWY_ATTR {
+        const vec<T> factor = hn::LoadU(d, g + j);
+        // Behind the end there is anything: select, do not multiply by zero.
+        const auto in = hn::FirstN(d, static_cast<size_t>(std::min(count - j, n)));
+        const bool whole = count - j >= n;
+        const auto one = [&](int64_t k, vec<T> sum) HWY_ATTR {
+            const vec<T> more = hn::MulAdd(factor, hn::LoadU(d, xe + j + k), sum);
+            vec<T> kept = whole ? more : hn::IfThenElse(in, more, sum);
+            if constexpr (masked) {
+                const auto own = hn::LoadU(di, ids + j + history);
+                const auto same = hn::And(hn::Eq(hn::LoadU(di, ids + j + k), own),
+                                          hn::Gt(own, hn::Set(di, no_id)));
+                kept = hn::IfThenElse(hn::RebindMask(d, same), kept, sum);
+            }
+            return kept;
+        };
+        s0 = one(first, s0);
+        if constexpr (taps > 1) s1 = one(first + 1, s1);
+        if constexpr (taps > 2) s2 = one(first + 2, s2);
+        if constexpr (taps > 3) s3 = one(first + 3, s3);
+    };
+    for (int64_t j = 0; j < count; j += 2 * n) {
+        add(j, a0, a1, a2, a3);
+        if (j + n < count) add(j + n, b0, b1, b2, b3);
+    }
+    const auto total = [&](vec<T> a, vec<T> b) HWY_ATTR {
+        return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))));
+    };
+    sums[first * stride] += total(a0, b0);
+    if constexpr (taps > 1) sums[(first + 1) * stride] += total(a1, b1);
+    if constexpr (taps > 2) sums[(first + 2) * stride] += total(a2, b2);
+    if constexpr (taps > 3) sums[(first + 3) * stride] += total(a3, b3);
+}
+
+/// All taps, and the sum of g itself behind them.
+template <bool masked, typename T>
+void time_dots(const T *g, const T *xe, int64_t count, int64_t width, const id_of<T> *ids,
+               double *sums, int64_t stride) {
+    int64_t k = 0;
+    for (; k + 4 <= width; k += 4)
+        time_dots<4, masked, T>(g, xe, count, k, width - 1, ids, sums, stride);
+    for (; k + 2 <= width; k += 2)
+        time_dots<2, masked, T>(g, xe, count, k, width - 1, ids, sums, stride);
+    for (; k < width; ++k) time_dots<1, masked, T>(g, xe, count, k, width - 1, ids, sums, stride);
+    const tag<T> d;
+    const int64_t n = lanes<T>();
+    vec<T> sum = hn::Zero(d);
+    int64_t j = 0;
+    for (; j + n <= count; j += n) sum = hn::Add(sum, hn::LoadU(d, g + j));
+    double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+    for (; j < count; ++j) total += static_cast<double>(g[j]);
+    sums[width * stride] += total;
+}
+
+/// The same across channels, into lines of the accumulate type: sums[k][channel] += sum over rows
+/// of g[j] * xe[j + k], and the sum of g in line `width`.
+template <bool masked, typename T>
+HWY_NOINLINE void channel_dots(const block_shape &s, const T *g, const T *xe, const id_of<T> *ids,
+                               T *sums) {
+    const tag<T> d;
+    for (int64_t c = 0; c < s.used; c += lanes<T>()) {
+        for (int64_t k = 0; k < s.width; ++k) {
+            vec<T> sum = hn::LoadU(d, sums + k * s.stride + c);
+            for (int64_t j = 0; j < s.count; ++j) {
+                if constexpr (masked)
+                    if (ids[j + s.own] < 0 || ids[j + k] != ids[j + s.own]) continue;
+                sum = hn::MulAdd(hn::LoadU(d, g + j * s.stride + c),
+                                 hn::LoadU(d, xe + (j + k) * s.stride + c), sum);
+            }
+            hn::StoreU(sum, d, sums + k * s.stride + c);
+        }
+        vec<T> sum = hn::LoadU(d, sums + s.width * s.stride + c);
+        for (int64_t j = 0; j < s.count; ++j)
+            sum = hn::Add(sum, hn::LoadU(d, g + j * s.stride + c));
+        hn::StoreU(sum, d, sums + s.width * s.stride + c);
+    }
+}
+
+} // namespace conv1d_simd
+} // namespace HWY_NAMESPACE
+} // namespace plait::impl::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
