@@ -16,8 +16,8 @@ constexpr int64_t guard_shared = 16 * 1024; // writes up to this far behind it a
 } // namespace
 
 namespace plait::impl::cuda {
-// Kernels do not see whether their `extern thread_local` needs an initialisation and ask for it; GCC
-// makes a call to nowhere of that under -fvisibility=hidden, unless there is one.
+// Kernels do not see whether their `extern thread_local` needs an initialisation and ask for it.
+// GCC makes a call to nowhere of that under -fvisibility=hidden, unless there is one.
 static char first_byte() { return 0; }
 alignas(1024) thread_local char shared[most_shared + guard_shared] = {first_byte()};
 } // namespace plait::impl::cuda

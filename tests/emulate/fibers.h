@@ -22,8 +22,8 @@ public:
 
 private:
     struct context;
-    static void start();
-    void change(context &from, context &to);
+    static void change(context &from, context &to);
+    char *stack(int which) const; ///< its lowest byte
 
     int count_;
     void (*entry_)();

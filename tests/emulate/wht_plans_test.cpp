@@ -5,11 +5,12 @@
 #include "tests/support/runner.h"
 
 #include <doctest/doctest.h>
+#include <set>
 
 namespace plait::test {
 namespace {
 
-void check_call(const wht_call &call, filling how, rng &random) {
+void check_call(const wht_call &call, filling how, rng &random, std::set<std::string> &ran) {
     const desc_ptr desc = desc_of(call);
     const std::string token = token_of(desc.get());
     CAPTURE(token);
@@ -25,6 +26,7 @@ void check_call(const wht_call &call, filling how, rng &random) {
             if (first.empty()) first = out.y;
             CHECK_MESSAGE(out.y == first, "the order of threads changes the result");
         }
+        ran.insert(by.name);
         note_count("emulated plans of " + by.name);
         if (how == filling::integers && exact_sums(call) && is_exact(by, call)) {
             CHECK(first_difference(call, ref, first) == "");
@@ -38,7 +40,8 @@ void check_call(const wht_call &call, filling how, rng &random) {
 
 } // namespace
 
-TEST_CASE("emulated plans: rows of every length and type") {
+TEST_CASE("emulated plans: rows of every length and type, by every candidate") {
+    std::set<std::string> ran;
     for (int log_n = 0; log_n <= 18; ++log_n)
         for (const plait_dtype type : {PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16})
             for (int variant = 0; variant < 3; ++variant) {
@@ -46,8 +49,12 @@ TEST_CASE("emulated plans: rows of every length and type") {
                 rng random(derive(config().seed,
                                   static_cast<uint64_t>(log_n * 100 + type * 10 + variant)));
                 check_call(rows_call(random, type, log_n, variant),
-                           variant == 1 ? filling::integers : filling::uniform, random);
+                           variant == 1 ? filling::integers : filling::uniform, random, ran);
             }
+    rng random(1);
+    const desc_ptr any = desc_of(rows_call(random, PLAIT_F32, 1, 0));
+    for (const candidate &c : candidates(context(), any.get(), PLAIT_MATH_DEFAULT))
+        CHECK_MESSAGE(ran.count(c.name) == (c.name.find(".cuda.") != std::string::npos), c.name);
 }
 
 } // namespace plait::test
