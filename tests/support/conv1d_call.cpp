@@ -284,7 +284,37 @@ conv1d_inputs random_inputs(const conv1d_call &c, conv1d_filling how, rng &rando
             in.position.push_back(random.chance(0.1)
                                       ? INT32_MAX
                                       : static_cast<int32_t>(random.between(0, 3 * *c.entries)));
+    if (random.chance(0.5)) poison_unowned(c, in);
     return in;
+}
+
+void poison_unowned(const conv1d_call &c, conv1d_inputs &in) {
+    const int64_t packed_end = in.varlen && !in.offsets.empty() ? in.offsets.back() : c.length;
+    for (int64_t b = 0; b < c.batch; ++b)
+        for (int64_t t = 0; t < c.length; ++t) {
+            bool owned = t < packed_end;
+            if (in.ids && in.seq_idx[static_cast<size_t>(b * c.length + t)] < 0) owned = false;
+            if (in.pooled && !in.varlen && in.slot[static_cast<size_t>(b)] == in.pad) owned = false;
+            if (in.pooled && in.varlen)
+                for (size_t n = 0; n < in.slot.size(); ++n)
+                    if (t >= in.offsets[n] && t < in.offsets[n + 1] && in.slot[n] == in.pad)
+                        owned = false;
+            if (owned) continue;
+            for (const plait_role role : {PLAIT_X, PLAIT_DY}) {
+                conv1d_array &a = role == PLAIT_X ? in.x : in.dy;
+                const std::vector<int64_t> s = c.steps(role); // expanded: not its own element
+                if (a.v.empty() || s[0] == 0 || s[1] == 0 || s[2] == 0) continue;
+                for (int64_t ch = 0; ch < c.channels; ++ch) a.at(b, ch, t) = std::nanl("");
+            }
+        }
+}
+
+conv1d_array slice(const conv1d_array &a, int64_t from, int64_t to) {
+    conv1d_array out(a.rows, a.channels, to - from);
+    for (int64_t r = 0; r < a.rows; ++r)
+        for (int64_t c = 0; c < a.channels; ++c)
+            for (int64_t t = from; t < to; ++t) out.at(r, c, t - from) = a.at(r, c, t);
+    return out;
 }
 
 const conv1d_array *array_of(const conv1d_inputs &in, plait_role role) {

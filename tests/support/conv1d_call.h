@@ -63,6 +63,12 @@ enum class conv1d_filling {
 /// Random values, rounded to the types of their tensors; legal offsets, ids, slots, positions.
 conv1d_inputs random_inputs(const conv1d_call &call, conv1d_filling how, rng &random);
 
+/// NaN in X and DY where they belong to nothing: padding, pad rows, tokens past the last offset.
+void poison_unowned(const conv1d_call &call, conv1d_inputs &in);
+
+/// Samples from..to of each row.
+conv1d_array slice(const conv1d_array &a, int64_t from, int64_t to);
+
 /// The array of the oracle that a role is; null for integers.
 const conv1d_array *array_of(const conv1d_inputs &in, plait_role role);
 /// The integers of SLOTS, CU_SEQLENS, SEQ_IDX, POSITION.
