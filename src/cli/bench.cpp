@@ -1,9 +1,7 @@
 #include "src/cli/bench.h"
 
-#include "src/cli/case/bound_plan.h"
-#include "src/cli/case/checker.h"
-#include "src/cli/case/dtype.h"
-#include "src/cli/case/fill.h"
+#include "src/cli/bench_accuracy.h"
+#include "src/cli/bench_buffers.h"
 #include "src/cli/memory_check.h"
 
 #include <algorithm>
@@ -11,9 +9,7 @@
 
 namespace plait::cli {
 
-using cases::buffer;
 using cases::device;
-using cases::placement;
 using cases::tensor;
 
 namespace {
@@ -26,11 +22,10 @@ constexpr size_t cold_caches = 2;
 constexpr int most_sets = 64;
 /// The clocks of a GPU need this long under load to settle.
 constexpr double warm_up_seconds = 0.1;
-/// What is recomputed in float64: at most so many transforms, and elements if one is not more.
-constexpr int64_t accuracy_transforms = 64;
-constexpr int64_t accuracy_elements = int64_t{1} << 22;
-/// Random data is drawn for so many elements and then repeated over the buffer.
-constexpr int64_t pattern_elements = (int64_t{1} << 22) + 1;
+/// Copies of large buffers are timed between so many places, so many times each, and the fastest is
+/// the yardstick.
+constexpr int most_places = 4;
+constexpr int place_samples = 5;
 
 double percentile(std::vector<double> values, double share) {
     std::sort(values.begin(), values.end());
@@ -40,170 +35,51 @@ double percentile(std::vector<double> values, double share) {
     return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
-/// Fills the whole span, gaps too, with random elements.
-void fill_span(device &dev, const tensor &t, uint64_t seed, void *at) {
-    const int64_t span = t.span();
-    if (span == 0) return;
-    cases::fill_options fill;
-    fill.seed = seed;
-    fill.integer_limit = 1000;
-    if (t.dtype == PLAIT_B1) {
-        std::vector<uint8_t> flags(static_cast<size_t>(span));
-        cases::fill_random(t.dtype, fill, 0, span, flags.data());
-        tensor all = t;
-        all.extents = {span};
-        all.strides = {1};
-        std::vector<uint32_t> words(cases::bytes_for(t.dtype, span) / 4);
-        cases::scatter(all, words.data(), 0, span, flags.data());
-        dev.upload(at, words.data(), words.size() * 4);
-        return;
-    }
-    const int64_t drawn = std::min(span, pattern_elements);
-    std::vector<unsigned char> pattern(cases::bytes_for(t.dtype, drawn));
-    cases::fill_random(t.dtype, fill, 0, drawn, pattern.data());
-    dev.upload(at, pattern.data(), pattern.size());
-    // Doubling on the device: the bus would take longer than the measurement.
-    const size_t all = t.span_bytes();
-    for (size_t have = pattern.size(); have < all; have *= 2)
-        dev.copy(static_cast<char *>(at) + have, at, std::min(have, all - have));
-    dev.wait();
-}
-
-/// Repeats `have` bytes of `from` over `bytes`.
-void repeat(device &dev, void *to, size_t bytes, const void *from, size_t have) {
-    for (size_t done = 0; done < bytes; done += have)
-        dev.copy(static_cast<char *>(to) + done, from, std::min(have, bytes - done));
-}
-
-/// One set of buffers: the tensors, and what the copy of the same bytes needs beside them.
-struct buffer_set {
-    buffer_set(device &dev, const std::vector<tensor> &tensors, size_t copy_bytes)
-        : where(dev, tensors, 0, false) {
-        const tensor &x = *cases::find_tensor(tensors, PLAIT_X);
-        const tensor &y = *cases::find_tensor(tensors, PLAIT_Y);
-        if (y.alias) {
-            // The copy also puts the input back, which each transform in place destroys.
-            pristine = buffer(dev, std::max(copy_bytes, x.span_bytes()));
-            from = pristine.get();
-            to = where.at(PLAIT_X);
-            restores = true;
-        } else if (x.span_bytes() >= copy_bytes && y.span_bytes() >= copy_bytes) {
-            from = where.at(PLAIT_X);
-            to = where.at(PLAIT_Y);
-        } else { // types of different width
-            pristine = buffer(dev, copy_bytes);
-            target = buffer(dev, copy_bytes);
-            from = pristine.get();
-            to = target.get();
-        }
-    }
-    placement where;
-    buffer pristine, target;
-    void *from = nullptr;
-    void *to = nullptr;
-    bool restores = false;
-};
-
-/// Bytes of a set, as the constructor of buffer_set allocates them.
-size_t set_bytes(const std::vector<tensor> &tensors, size_t copy_bytes) {
-    const tensor &x = *cases::find_tensor(tensors, PLAIT_X);
-    const tensor &y = *cases::find_tensor(tensors, PLAIT_Y);
-    size_t bytes = placement::bytes_needed(tensors);
-    if (y.alias)
-        bytes += std::max(copy_bytes, x.span_bytes());
-    else if (x.span_bytes() < copy_bytes || y.span_bytes() < copy_bytes)
-        bytes += 2 * copy_bytes;
-    return bytes;
-}
-
-double measure_error(const planned &p, const std::string &token, const std::vector<tensor> &tensors,
-                     device &dev, buffer_set &set, const std::function<void()> &execute_once) {
-    const cases::token_parts parts = cases::split_token(token);
-    const tensor &x = *cases::find_tensor(tensors, PLAIT_X);
-    const tensor &y = *cases::find_tensor(tensors, PLAIT_Y);
-    // The definition in float64 is slow for huge transforms. The fast float64 kernel is as good a
-    // judge of anything that accumulates in F32, and it is proved against the definition.
-    const bool huge = parts.length() > int64_t{1} << 22 && cases::real_of(x.dtype) != PLAIT_F64 &&
-                      cases::real_of(y.dtype) != PLAIT_F64;
-    cases::reference ref(token, huge ? parts.family + ".cpu.*" : "");
-    const int64_t limit =
-        std::min(accuracy_transforms, accuracy_elements / std::max<int64_t>(parts.length(), 1));
-    const std::vector<int64_t> which = cases::pick_transforms(parts.transforms(), limit);
-    if (set.restores) {
-        dev.copy(set.to, set.from, x.span_bytes());
-        dev.wait();
-    }
-    execute_once();
-    dev.wait();
-    const auto from_device = [&](const void *base, const tensor &t, int64_t offset,
-                                 int64_t elements, void *to) {
-        dev.download(to, static_cast<const char *>(base) + cases::bytes_for(t.dtype, offset),
-                     cases::bytes_for(t.dtype, elements));
-    };
-    const cases::fetch inputs = [&](const tensor &t, int64_t offset, int64_t elements, void *to) {
-        from_device(t.role == PLAIT_X && set.restores ? set.from : set.where.at(t.role), t, offset,
-                    elements, to);
-    };
-    const cases::fetch outputs = [&](const tensor &t, int64_t offset, int64_t elements, void *to) {
-        from_device(set.where.at(t.role), t, offset, elements, to);
-    };
-    return cases::check_transforms(token, tensors, which, ref, p.narrow, inputs, outputs)
-        .values.error;
-}
-
 } // namespace
 
 bench_result bench(const planned &p, const std::string &token, const std::vector<tensor> &tensors,
                    device &dev, const bench_options &o, const on_progress &progress) {
-    const tensor &x = *cases::find_tensor(tensors, PLAIT_X);
-    const tensor &y = *cases::find_tensor(tensors, PLAIT_Y);
+    const cases::token_parts parts = cases::split_token(token);
+    const auto [bytes, copied] = yardstick_of(parts, tensors);
     bench_result result;
-    result.bytes = cases::distinct(x).dense_bytes() + y.dense_bytes();
-    if (result.bytes == 0)
+    result.bytes = bytes;
+    const size_t copy_bytes = copied; // a structured binding cannot be captured
+    if (bytes == 0 || copied == 0)
         throw cases::failure(PLAIT_ERR_INVALID_ARGUMENT, token + ": is empty; nothing to measure");
-    // A copy reads and writes each byte: half of them is copied.
-    const size_t copy_bytes = std::max<size_t>(result.bytes / 2, 1);
     cases::check(plait_plan_workspace_size(p.plan.get(), &result.work_bytes));
     cases::check(plait_plan_get_f64(p.plan.get(), PLAIT_PLAN_SECONDS_ESTIMATED, &result.estimate));
-    const size_t one = set_bytes(tensors, copy_bytes);
+    const size_t one = buffer_set::bytes_needed(tensors, copy_bytes);
     need_memory(dev, token, one + result.work_bytes);
 
     const cases::workspace work(dev, p.plan.get());
     std::vector<std::unique_ptr<buffer_set>> sets;
     const auto add_set = [&] {
         sets.push_back(std::make_unique<buffer_set>(dev, tensors, copy_bytes));
-        buffer_set &set = *sets.back();
-        const buffer_set &first = *sets.front();
-        const auto fill = [&](const tensor &t, void *to, const void *same) {
-            if (sets.size() == 1)
-                fill_span(dev, t, o.seed * 64 + static_cast<uint64_t>(t.role), to);
-            else
-                dev.copy(to, same, t.span_bytes());
-        };
-        if (set.restores) fill(x, set.from, first.from);
-        for (const tensor &t : tensors) { // outputs too: no page is touched first while timing
-            if (t.alias) continue;
-            const bool restored = set.restores && t.role == PLAIT_X;
-            fill(t, set.where.at(t.role), restored ? first.from : first.where.at(t.role));
-        }
-        if (set.target.bytes() > 0)
-            for (void *to : {set.from, set.to})
-                repeat(dev, to, copy_bytes, set.where.at(PLAIT_X), x.span_bytes());
+        sets.back()->fill(dev, parts, tensors, o.seed,
+                          sets.size() > 1 ? sets.front().get() : nullptr);
     };
     const auto execute = [&](size_t i) {
         cases::execute(p.plan.get(), sets[i % sets.size()]->where, work, dev.stream());
     };
-    const auto copy = [&](size_t i) {
+    std::unique_ptr<copy_place> best_place;
+    const copy_place *place = nullptr; // between the buffers of the sets
+    const auto restore = [&](size_t i) {
         const buffer_set &set = *sets[i % sets.size()];
         dev.copy(set.to, set.from, copy_bytes);
+    };
+    const auto copy = [&](size_t i) {
+        if (place)
+            dev.copy(place->to, place->from, copy_bytes);
+        else
+            restore(i);
     };
 
     add_set();
     const bool in_place = sets[0]->restores;
-    copy(0);
+    restore(0);
     execute(0); // loads kernels
     dev.wait();
-    copy(0);
+    restore(0);
     double once = dev.seconds([&] { execute(0); });
     for (int i = 0; i < 2; ++i) once = std::min(once, dev.seconds([&] { execute(0); }));
 
@@ -235,14 +111,15 @@ bench_result bench(const planned &p, const std::string &token, const std::vector
     result.calls_per_sample = calls;
     size_t turn = 0;
     std::unique_ptr<cases::replay> execute_graph, copy_graph;
-    if (calls > 1 && dev.backend() == PLAIT_CUDA) {
-        const size_t n = static_cast<size_t>(calls);
-        execute_graph = dev.record([&] {
-            for (size_t i = 0; i < n; ++i) execute(i);
+    const bool graphs = calls > 1 && dev.backend() == PLAIT_CUDA;
+    const auto record = [&](const std::function<void(size_t)> &work) {
+        return dev.record([&] {
+            for (size_t i = 0; i < static_cast<size_t>(calls); ++i) work(i);
         });
-        copy_graph = dev.record([&] {
-            for (size_t i = 0; i < n; ++i) copy(i);
-        });
+    };
+    if (graphs) {
+        execute_graph = record(execute);
+        copy_graph = record(copy);
     }
     // A copy leaves its buffers in cache: the set that is transformed next must be another one.
     const size_t apart = o.latency ? 0 : want / 2;
@@ -259,15 +136,47 @@ bench_result bench(const planned &p, const std::string &token, const std::vector
         });
     };
 
+    // Sets that rotate lie in many places already.
+    if (want == 1) {
+        std::vector<std::unique_ptr<copy_place>> places; // all alive: each has its own memory
+        double fastest = 0;
+        size_t best = 0;
+        for (int n = 0; n < most_places; ++n) {
+            if (n > 0 && copy_place::bytes_needed(copy_bytes, n) > dev.free_bytes() / 4) break;
+            places.push_back(n > 0 ? std::make_unique<copy_place>(dev, copy_bytes, n, sets[0]->from)
+                                   : nullptr);
+            place = places.back().get();
+            if (graphs) copy_graph = record(copy);
+            std::vector<double> seconds;
+            sample_copy(); // the first touch
+            for (int i = 0; i < place_samples; ++i) seconds.push_back(sample_copy());
+            const double median = percentile(seconds, 0.5);
+            if (n > 0 && median >= fastest) continue;
+            fastest = median;
+            best = static_cast<size_t>(n);
+        }
+        result.copy_places = static_cast<int>(places.size());
+        best_place = std::move(places[best]);
+        place = best_place.get();
+        if (graphs) copy_graph = record(copy);
+    }
+    const auto restore_all = [&] { // the copy that is timed may run elsewhere
+        if (in_place && place)
+            for (int i = 0; i < calls; ++i) restore(turn + static_cast<size_t>(i));
+    };
+
     // In turn, so that whatever the machine does meanwhile meets both.
     std::vector<double> times, copies;
     double warm = 0;
     for (int i = 0; warm < warm_up_seconds || i < 3; ++i) {
-        warm += sample_copy() + sample_execute();
+        warm += sample_copy();
+        restore_all();
+        warm += sample_execute();
         turn += static_cast<size_t>(calls);
     }
     for (int i = 0; i < o.repetitions; ++i) {
         copies.push_back(sample_copy() / calls);
+        restore_all();
         times.push_back(sample_execute() / calls);
         turn += static_cast<size_t>(calls);
         progress(static_cast<double>(i + 1) / o.repetitions);

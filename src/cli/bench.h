@@ -17,16 +17,17 @@ struct bench_options {
 };
 
 struct bench_result {
-    double median = 0, minimum = 0; ///< seconds per transform call
+    double median = 0, minimum = 0; ///< seconds per call
     double spread = 0;              ///< (90th - 10th percentile) / median
-    double copy = 0;                ///< median seconds of the copy
+    double copy = 0;                ///< median seconds of the copy, between the best places
     double estimate = 0;            ///< of the cost model, seconds
     double relative_error = -1;     ///< negative: not measured
-    size_t bytes = 0;               ///< read + written by the transform
+    size_t bytes = 0;               ///< that the call must read and write
     size_t work_bytes = 0;
     int repetitions = 0;
     int calls_per_sample = 1; ///< over 1: replayed as one graph
     int buffer_sets = 1;
+    int copy_places = 1; ///< that were tried
     double r() const { return median / copy; }
     double bytes_per_second() const { return static_cast<double>(bytes) / median; }
 };

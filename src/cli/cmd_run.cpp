@@ -1,4 +1,4 @@
-// plait run: a transform of NumPy files.
+// plait run: a transform or a convolution of NumPy files.
 #include "src/cli/case/bound_plan.h"
 #include "src/cli/case/dtype.h"
 #include "src/cli/commands.h"
@@ -7,6 +7,7 @@
 #include "src/cli/options.h"
 #include "src/cli/text.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -17,24 +18,29 @@ namespace {
 using cases::failure;
 using cases::tensor;
 
+const char *access_name(const tensor &t) {
+    return t.access == PLAIT_READ ? "--in" : t.access == PLAIT_WRITE ? "--out" : "--in --out";
+}
+
 /// Without files: what the token wants.
 int describe(const std::string &token, const std::vector<tensor> &tensors) {
     std::printf("%s\n", token.c_str());
     const table t({{"role", 10, true},
-                   {"", 10, true},
+                   {"", 12, true},
                    {"type", 6, true},
                    {"npy", 16, true},
                    {"shape", 0, true}});
     t.head();
     for (const tensor &x : tensors)
-        t.row({x.name, x.reads() ? "--in" : "--out", cases::dtype_name(x.dtype),
+        t.row({x.name, access_name(x), cases::dtype_name(x.dtype),
                x.reads() ? readable_types(x) : cases::npy_type_of(x.dtype).text(),
                cases::npy_shape_text(cases::distinct(x).extents)});
     return 0;
 }
 
 /// Every file is looked at before anything is read, planned or allocated.
-void check_files(const std::vector<tensor> &tensors, const std::map<plait_role, std::string> &in,
+void check_files(const std::string &token, const std::vector<tensor> &tensors,
+                 const std::map<plait_role, std::string> &in,
                  const std::map<plait_role, std::string> &out) {
     for (const tensor &t : tensors) {
         if (in.count(t.role) && !t.reads())
@@ -50,10 +56,18 @@ void check_files(const std::vector<tensor> &tensors, const std::map<plait_role, 
             throw failure(PLAIT_ERR_INVALID_ARGUMENT,
                           "role " + t.name + " is read and has no --in " + t.name + "=file.npy");
         tensor_file(in.at(t.role), t);
+        check_indices(in.at(t.role), cases::split_token(token), t);
     }
     for (const auto &[role, path] : out) check_writable(path);
     if (out.empty())
         throw failure(PLAIT_ERR_INVALID_ARGUMENT, "no --out: the result would be thrown away");
+}
+
+void zero(cases::device &dev, void *at, size_t bytes) {
+    const std::vector<unsigned char> zeros(std::min<size_t>(bytes, size_t{16} << 20));
+    for (size_t done = 0; done < bytes; done += zeros.size())
+        dev.upload(static_cast<char *>(at) + done, zeros.data(),
+                   std::min(zeros.size(), bytes - done));
 }
 
 class stopwatch {
@@ -77,7 +91,7 @@ int run_files(const file_arguments &a) {
     if (a.in.empty() && a.out.empty()) return describe(a.token, tensors);
     const auto in = parse_files(a.in, tensors, "--in");
     const auto out = parse_files(a.out, tensors, "--out");
-    check_files(tensors, in, out);
+    check_files(cases::token_of(desc.get()), tensors, in, out);
 
     const session s(a.common);
     const std::unique_ptr<cases::device> dev = s.open();
@@ -104,6 +118,8 @@ int run_files(const file_arguments &a) {
         const cases::workspace work(*dev, plan.get());
         for (const tensor &t : tensors)
             if (in.count(t.role)) load_tensor(in.at(t.role), t, *dev, where.at(t.role), moved);
+        for (const tensor &t : tensors) // its slots of no row are written by nobody
+            if (t.role == PLAIT_STATE_OUT && !t.alias) zero(*dev, where.at(t.role), t.span_bytes());
         read_seconds = watch.lap();
 
         line.what("transforming");

@@ -1,8 +1,10 @@
-// plait verify: a transform against float64, with guard bands around every buffer.
+// plait verify: results against float64, with guard bands around every buffer.
 #include "src/cli/candidates.h"
-#include "src/cli/case/checker.h"
+#include "src/cli/case/bound_plan.h"
+#include "src/cli/case/check.h"
 #include "src/cli/case/dtype.h"
 #include "src/cli/case/fill.h"
+#include "src/cli/case/inputs.h"
 #include "src/cli/commands.h"
 #include "src/cli/files.h"
 #include "src/cli/memory_check.h"
@@ -24,7 +26,7 @@ using cases::tensor;
 /// Elements that are compared unless --sample says otherwise.
 constexpr int64_t default_elements = int64_t{1} << 26;
 
-/// Host images of every tensor before the transform.
+/// Host images of every tensor before the call.
 using images = std::map<plait_role, guarded_image>;
 
 images make_inputs(const cases::token_parts &parts, const std::vector<tensor> &tensors,
@@ -40,17 +42,17 @@ images make_inputs(const cases::token_parts &parts, const std::vector<tensor> &t
                                                  ? static_cast<size_t>(chunk)
                                                  : cases::bytes_for(t.dtype, chunk));
             std::unique_ptr<tensor_file> file;
-            if (files.count(t.role)) file = std::make_unique<tensor_file>(files.at(t.role), t);
-            cases::fill_options fill;
-            fill.seed = seed * 64 + static_cast<uint64_t>(t.role);
-            if (const std::string bound = parts.option("bound"); !bound.empty())
-                fill.integer_limit = std::strtoll(bound.c_str(), nullptr, 10);
+            if (files.count(t.role)) {
+                check_indices(files.at(t.role), parts, t);
+                file = std::make_unique<tensor_file>(files.at(t.role), t);
+            }
+            const cases::input random(parts, t, {seed, false});
             for (int64_t first = 0; first < total; first += chunk) {
                 const int64_t count = std::min(chunk, total - first);
                 if (file)
                     file->read(dense.data(), count);
                 else
-                    cases::fill_random(t.dtype, fill, first, count, dense.data());
+                    random.read(first, count, dense.data());
                 cases::scatter(data, image.data(), first, count, dense.data());
             }
         }
@@ -60,22 +62,19 @@ images make_inputs(const cases::token_parts &parts, const std::vector<tensor> &t
 }
 
 cases::fetch fetch_from(const images &from) {
-    return [&from](const tensor &t, int64_t offset, int64_t elements, void *to) {
-        const char *base = static_cast<const char *>(from.at(t.role).data());
-        std::memcpy(to, base + cases::bytes_for(t.dtype, offset),
-                    cases::bytes_for(t.dtype, elements));
+    return [&from](const cases::slice &s, void *packed) {
+        cases::gather(s, from.at(s.part.role).data(), packed);
     };
 }
 
 struct verdict {
     cases::deviation values;
-    std::string damage; ///< "" or what was written that must not be
+    std::string damage; ///< "" or what was written that must not be, or a wrong flag
     bool good() const { return damage.empty() && values.ratio <= 1; }
 };
 
-verdict verify_plan(const planned &p, const std::string &token, const std::vector<tensor> &tensors,
-                    const images &inputs, const std::vector<int64_t> &which, cases::reference &ref,
-                    cases::device &dev) {
+verdict verify_plan(const planned &p, const std::vector<tensor> &tensors, const images &inputs,
+                    const std::vector<int64_t> &which, cases::checker &judge, cases::device &dev) {
     cases::placement where(dev, tensors, guarded_image::guard_bytes, true);
     const cases::workspace work(dev, p.plan.get());
     for (const tensor &t : tensors)
@@ -106,16 +105,10 @@ verdict verify_plan(const planned &p, const std::string &token, const std::vecto
             v.damage = what;
         after.emplace(t.role, std::move(now));
     }
-    const cases::check_result checked = cases::check_transforms(
-        token, tensors, which, ref, p.narrow, fetch_from(inputs), fetch_from(after));
+    const cases::check_result checked =
+        judge.check(which, p.narrow, fetch_from(inputs), fetch_from(after));
     v.values = checked.values;
-    if (checked.overflow_checked) {
-        int32_t flag = 0;
-        std::memcpy(&flag, after.at(PLAIT_OVERFLOW).data(), sizeof flag);
-        if (flag != checked.overflow_wanted && v.damage.empty())
-            v.damage = "overflow is " + std::to_string(flag) + ", it should be " +
-                       std::to_string(checked.overflow_wanted);
-    }
+    if (v.damage.empty()) v.damage = checked.wrong;
     return v;
 }
 
@@ -133,7 +126,7 @@ void report(const verify_arguments &a, const table &columns, const std::string &
         j["error"] = finite(v.values.error);
         j["bound"] = v.values.bound;
         j["ratio"] = finite(v.values.ratio);
-        j["transforms"] = v.values.transforms;
+        j["compared"] = v.values.compared;
         j["worst"] = v.values.worst;
         j["damage"] = v.damage;
         j["seed"] = a.seed;
@@ -142,7 +135,7 @@ void report(const verify_arguments &a, const table &columns, const std::string &
         return;
     }
     columns.row({candidate, number(v.values.error), number(v.values.bound), number(v.values.ratio),
-                 std::to_string(v.values.transforms), v.good() ? "ok" : "WRONG"});
+                 std::to_string(v.values.compared), v.good() ? "ok" : "WRONG"});
     if (!v.damage.empty()) std::printf("  %s\n", v.damage.c_str());
 }
 
@@ -163,7 +156,7 @@ int run_verify(const verify_arguments &a) {
                          {"error", 9},
                          {"bound", 9},
                          {"ratio", 9},
-                         {"transforms", 11},
+                         {"compared", 11},
                          {"", 5}});
     return for_each_token(tokens, [&](const std::string &token) {
         int code = 0;
@@ -178,10 +171,10 @@ int run_verify(const verify_arguments &a) {
         const std::vector<planned> plans = make_plans(s, desc.get(), a.all);
         need_memory(*dev, token, cases::placement::bytes_needed(tensors));
         const images inputs = make_inputs(parts, tensors, files, a.seed);
-        const int64_t by_size = default_elements / std::max<int64_t>(parts.length(), 1);
+        const std::unique_ptr<cases::checker> judge = cases::make_checker(token, tensors);
+        const int64_t by_size = default_elements / std::max<int64_t>(judge->elements(), 1);
         const std::vector<int64_t> which =
-            cases::pick_transforms(parts.transforms(), a.sample > 0 ? a.sample : by_size);
-        cases::reference ref(token);
+            cases::pick_parts(judge->parts(), a.sample > 0 ? a.sample : by_size);
         if (!a.json) {
             std::printf("%s on %s\n", token.c_str(), s.fingerprint.c_str());
             columns.head();
@@ -189,7 +182,7 @@ int run_verify(const verify_arguments &a) {
         progress line("verifying " + token, static_cast<int64_t>(plans.size()));
         for (size_t i = 0; i < plans.size(); ++i) {
             line.at(static_cast<int64_t>(i));
-            const verdict v = verify_plan(plans[i], token, tensors, inputs, which, ref, *dev);
+            const verdict v = verify_plan(plans[i], tensors, inputs, which, *judge, *dev);
             report(a, columns, token, plans[i].candidate, s, v);
             if (!v.good()) code = 1;
         }

@@ -37,7 +37,7 @@ struct verify_arguments {
     std::vector<std::string> in;
     bool all = false, json = false;
     uint64_t seed = 1;
-    int64_t sample = 0; ///< transforms; 0: as many as make 2^26 elements
+    int64_t sample = 0; ///< transforms or channels; 0: as many as make 2^26 elements
 };
 int run_verify(const verify_arguments &a);
 

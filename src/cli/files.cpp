@@ -2,6 +2,7 @@
 
 #include "src/cli/case/dtype.h"
 #include "src/cli/case/handle.h"
+#include "src/cli/case/inputs.h"
 
 #include <algorithm>
 
@@ -95,6 +96,17 @@ void tensor_file::read(void *to, int64_t count) {
         if (flags[i] > 1)
             throw failure(PLAIT_ERR_IO, path_ + ": holds " + std::to_string(flags[i]) + "; role " +
                                             tensor_.name + " takes 0 (plus) and 1 (minus)");
+}
+
+void check_indices(const std::string &path, const cases::token_parts &parts, const tensor &t) {
+    if (!cases::is_index(t.role) || parts.used("status")) return;
+    tensor_file file(path, t);
+    std::vector<unsigned char> own(cases::bytes_for(t.dtype, file.elements()));
+    std::vector<int64_t> values(static_cast<size_t>(file.elements()));
+    file.read(own.data(), file.elements());
+    cases::to_int64(t.dtype, own.data(), file.elements(), values.data());
+    const std::string broken = cases::broken_rule(parts, t.role, values);
+    if (!broken.empty()) throw failure(PLAIT_ERR_IO, path + ": " + t.name + ": " + broken);
 }
 
 void load_tensor(const std::string &path, const tensor &declared, cases::device &dev, void *at,

@@ -36,6 +36,11 @@ private:
     std::vector<double> wide_;
 };
 
+/// Refuses a file of indices that break the rules of their role, which the library does not look
+/// at. Not where the call reports them itself.
+void check_indices(const std::string &path, const cases::token_parts &parts,
+                   const cases::tensor &t);
+
 using on_bytes = std::function<void(size_t bytes)>;
 
 /// File -> the strided tensor at `at` on the device. Elements in the gaps are not touched on the

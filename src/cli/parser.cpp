@@ -88,7 +88,7 @@ void add_plan(CLI::App &program, actions &run) {
 }
 
 void add_run(CLI::App &program, actions &run) {
-    CLI::App *command = program.add_subcommand("run", "Transform NumPy files");
+    CLI::App *command = program.add_subcommand("run", "Transform or convolve NumPy files");
     auto a = std::make_shared<file_arguments>();
     command->add_option("TOKEN", a->token, "the problem; alone it prints the files it wants")
         ->required();
@@ -102,15 +102,17 @@ void add_run(CLI::App &program, actions &run) {
         ->take_all();
     add_options(*command, a->common);
     command->add_flag("--json", a->json, "report as JSON");
-    command->footer("Files are .npy in C order and little endian, with exactly the shape of the\n"
-                    "role. bf16 is read from f4 (rounded to nearest even) or u2 (its bits) and\n"
-                    "written as u2; signs are read from u1 or b1, 1 is minus.");
+    command->footer(
+        "Files are .npy in C order and little endian, with exactly the shape of the\n"
+        "role. bf16 is read from f4 (rounded to nearest even) or u2 (its bits) and\n"
+        "written as u2; signs are read from u1 or b1, 1 is minus. A role that is read and\n"
+        "written, such as state, takes both options. Indices are checked.");
     run[command] = [a] { return run_files(*a); };
 }
 
 void add_verify(CLI::App &program, actions &run) {
     CLI::App *command =
-        program.add_subcommand("verify", "Compare a transform with the float64 reference");
+        program.add_subcommand("verify", "Compare results with the float64 reference");
     auto a = std::make_shared<verify_arguments>();
     command->add_option("TOKEN", a->tokens, "problems, e.g. wht:bf16:b64:n4096");
     command->add_option("--suite", a->suite, "file with one token per line")->type_name("FILE");
@@ -121,7 +123,9 @@ void add_verify(CLI::App &program, actions &run) {
         ->take_all();
     command->add_option("--seed", a->seed, "of the random numbers [1]");
     command
-        ->add_option("--sample", a->sample, "transforms to compare [as many as make 2^26 elements]")
+        ->add_option("--sample", a->sample,
+                     "transforms, or channels, to compare [as many as make 2^26\n"
+                     "elements]")
         ->check(CLI::PositiveNumber)
         ->type_name("N");
     add_options(*command, a->common);
@@ -129,14 +133,15 @@ void add_verify(CLI::App &program, actions &run) {
     command->footer(
         "error: ||y - ref|| / ||ref|| of the worst transform; bound: (k + m) u for length m 2^k\n"
         "plus half an ulp of the stored type; ratio: error / bound. Integers must be equal.\n"
+        "conv1d: of the worst channel; the bound follows the sum of the moduli of all terms, and\n"
+        "ratio is that of the worst element. States must be equal.\n"
         "Buffers begin exactly at the promised alignment and lie between guard bands; a write\n"
         "outside the result or into an input is a failure. Exit code 1 when something is wrong.");
     run[command] = [a] { return run_verify(*a); };
 }
 
 void add_bench(CLI::App &program, actions &run) {
-    CLI::App *command =
-        program.add_subcommand("bench", "Measure transforms against a copy of the same bytes");
+    CLI::App *command = program.add_subcommand("bench", "Measure against a copy of the same bytes");
     auto a = std::make_shared<bench_arguments>();
     command->add_option("TOKEN", a->tokens, "problems, e.g. wht:f32:b65536:n4096");
     command->add_option("--suite", a->suite, "file with one token per line")->type_name("FILE");
@@ -210,12 +215,15 @@ std::string version() {
 } // namespace
 
 parsed parse(int argc, char **argv) {
-    CLI::App program("Plans for fast Walsh-Hadamard transforms on CUDA devices and on the CPU.");
+    CLI::App program(
+        "Plans for fast Walsh-Hadamard transforms and causal depthwise convolutions on CUDA\n"
+        "devices and on the CPU.");
     program.name("plait");
     program.set_version_flag("--version", version());
     program.require_subcommand(1);
     program.footer(
-        "A TOKEN names a problem: wht:f32:b8192:n4096 is 8192 transforms of 4096 floats.\n"
+        "A TOKEN names a problem: wht:f32:b8192:n4096 is 8192 transforms of 4096 floats;\n"
+        "conv1d.fwd:bf16:b8:c4096:t2048:k4:silu:+bias is 8 rows of 4096 channels, 2048 long.\n"
         "Exit codes: 0 done, 1 a check or the work failed, 2 usage, 3 not supported, 77 no "
         "device.\n"
         "`plait COMMAND --help` shows the options of a command.");

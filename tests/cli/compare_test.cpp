@@ -1,5 +1,6 @@
 // The judge: right passes, a little wrong fails, and the reference is the transform of the token.
-#include "src/cli/case/checker.h"
+#include "src/cli/case/dtype.h"
+#include "src/cli/case/wht_check.h"
 
 #include <cmath>
 #include <cstring>
@@ -9,14 +10,14 @@
 using namespace plait::cases;
 
 TEST_CASE("the reference of a token") {
-    CHECK(reference("wht:bf16:b8:n64:b2:scale=0.5:x.s200.2.1:y.f32").token(7) ==
+    CHECK(wht_reference("wht:bf16:b8:n64:b2:scale=0.5:x.s200.2.1:y.f32").token(7) ==
           "wht:f64:b7:n64:scale=0.5");
-    CHECK(reference("wht:c64:n16:bits=3:y@x").token(1) == "wht:c128:n16:bits=3");
-    CHECK(reference("wht:i32:b4:n16:+overflow:y.i64").token(2) == "wht:i64:b2:n16:+overflow");
-    CHECK(reference("wht:f32:b4:n8:+signs").batches());
-    CHECK(!reference("wht:f32:b4:n8:+signs:signs.s8.1").batches());
+    CHECK(wht_reference("wht:c64:n16:bits=3:y@x").token(1) == "wht:c128:n16:bits=3");
+    CHECK(wht_reference("wht:i32:b4:n16:+overflow:y.i64").token(2) == "wht:i64:b2:n16:+overflow");
+    CHECK(wht_reference("wht:f32:b4:n8:+signs").batches());
+    CHECK(!wht_reference("wht:f32:b4:n8:+signs:signs.s8.1").batches());
 
-    reference ref("wht:f32:n4");
+    wht_reference ref("wht:f32:n4");
     const double x[8] = {1, 2, 3, 4, 0, 0, 1, 0};
     double y[8];
     ref.run(2, x, nullptr, nullptr, y);
@@ -75,23 +76,22 @@ TEST_CASE("one wrong element in one transform is found") {
     const std::vector<tensor> tensors = tensors_of(desc.get());
     std::vector<float> x(40 * 32, 1.0f), y(40 * 32, 0.0f);
     for (size_t i = 0; i < 40; ++i) y[i * 32] = 32.0f;
-    const fetch from = [&](const tensor &t, int64_t offset, int64_t elements, void *to) {
-        const float *base = t.role == PLAIT_X ? x.data() : y.data();
-        std::memcpy(to, base + offset, static_cast<size_t>(elements) * sizeof(float));
+    const fetch from = [&](const slice &part, void *packed) {
+        gather(part, part.part.role == PLAIT_X ? x.data() : y.data(), packed);
     };
-    reference ref(token);
-    const std::vector<int64_t> all = pick_transforms(40, 40);
-    CHECK(check_transforms(token, tensors, all, ref, false, from, from).values.ratio == 0);
+    const std::unique_ptr<checker> judge = make_checker(token, tensors);
+    const std::vector<int64_t> all = pick_parts(40, 40);
+    CHECK(judge->check(all, false, from, from).values.ratio == 0);
     y[17 * 32 + 3] = 0.01f;
-    const deviation d = check_transforms(token, tensors, all, ref, false, from, from).values;
+    const deviation d = judge->check(all, false, from, from).values;
     CHECK(d.ratio > 1);
     CHECK(d.worst == 17);
-    CHECK(d.transforms == 40);
+    CHECK(d.compared == 40);
 }
 
-TEST_CASE("transforms are picked from the whole range") {
-    CHECK(pick_transforms(5, 100) == std::vector<int64_t>{0, 1, 2, 3, 4});
-    CHECK(pick_transforms(100, 3) == std::vector<int64_t>{0, 49, 99});
-    CHECK(pick_transforms(0, 3).empty());
-    CHECK(pick_transforms(int64_t{1} << 40, 2) == std::vector<int64_t>{0, (int64_t{1} << 40) - 1});
+TEST_CASE("parts are picked from the whole range") {
+    CHECK(pick_parts(5, 100) == std::vector<int64_t>{0, 1, 2, 3, 4});
+    CHECK(pick_parts(100, 3) == std::vector<int64_t>{0, 49, 99});
+    CHECK(pick_parts(0, 3).empty());
+    CHECK(pick_parts(int64_t{1} << 40, 2) == std::vector<int64_t>{0, (int64_t{1} << 40) - 1});
 }

@@ -31,6 +31,20 @@ TEST_CASE("the fields of a token") {
     CHECK(p.find("x")->strides == ".s8192.1.2");
     CHECK(p.find("y")->alias == "x");
     CHECK(split_token("wht:c64:n64:bits=15").stages() == 3);
+    const token_parts c = split_token("conv1d.bwd:f16:b2:t300:c5:k4:silu:state=lin.6:seqs=17.40:"
+                                      "slots=9.-1:+bias+state_in-dw-dx:cu_seqlens.i32");
+    CHECK(c.extent('b') == 2);
+    CHECK(c.extent('t') == 300);
+    CHECK(c.extent('c') == 5);
+    CHECK(c.axes[1].letter == 't');
+    CHECK(c.flag("silu"));
+    CHECK(!c.flag("residual"));
+    CHECK(c.entries() == 6);
+    CHECK(c.two("seqs") == std::pair<int64_t, int64_t>(17, 40));
+    CHECK(c.two("slots") == std::pair<int64_t, int64_t>(9, -1));
+    CHECK(c.uses == std::vector<std::string>{"bias", "state_in"});
+    CHECK(c.drops == std::vector<std::string>{"dw", "dx"});
+    CHECK(split_token("conv1d.fwd:f32:b1:c1:t1:k4").entries() == 3);
 }
 
 TEST_CASE("tensors of a descriptor know promise and alias") {
@@ -68,6 +82,32 @@ TEST_CASE("gather and scatter agree with the index formula from any start") {
         CHECK(wrong == 0);
         CHECK(written == 60 - first);
     }
+}
+
+TEST_CASE("cuts: one index of one axis, bits too") {
+    tensor t{};
+    t.dtype = PLAIT_I32;
+    t.extents = {2, 3, 4};
+    t.strides = {100, 10, 1};
+    std::vector<int32_t> memory(200), dense(8);
+    for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<int32_t>(i);
+    const slice s = cut(t, 1, 2);
+    CHECK(s.part.extents == std::vector<int64_t>{2, 4});
+    gather(s, memory.data(), dense.data());
+    CHECK(dense == std::vector<int32_t>{20, 21, 22, 23, 120, 121, 122, 123});
+    std::vector<int32_t> back(200);
+    scatter(s, back.data(), dense.data());
+    CHECK(back[23] == 23);
+    CHECK(back[24] == 0);
+    t.dtype = PLAIT_B1;
+    std::vector<uint32_t> words(7);
+    std::vector<uint8_t> flags = {0, 1, 0, 1, 1, 0, 0, 1}, same(8);
+    const slice bits = cut(t, 1, 2);
+    scatter(bits, words.data(), flags.data());
+    CHECK(words[0] == (1u << 21 | 1u << 23));
+    CHECK(words[3] == (1u << (120 - 96) | 1u << (123 - 96)));
+    gather(bits, words.data(), same.data());
+    CHECK(same == flags);
 }
 
 TEST_CASE("bits are packed by 32") {

@@ -40,7 +40,7 @@ TEST_CASE("JSON lines and seeds") {
                            .json_lines();
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].at("token") == "wht:f32:b100:n64");
-    CHECK(lines[0].at("transforms") == 3);
+    CHECK(lines[0].at("compared") == 3);
     CHECK(lines[0].at("seed") == 7);
     CHECK(lines[0].at("ok") == true);
     CHECK(lines[0].at("error").get<double>() > 0);

@@ -1,5 +1,7 @@
 #include "src/cli/case/compare.h"
 
+#include "src/cli/case/dtype.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,22 +13,13 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 } // namespace
 
-tolerance wht_tolerance(const token_parts &parts, plait_dtype x, plait_dtype y, bool narrow) {
-    if (is_integer(y)) return {0, y, true};
-    const bool wide = real_of(y) == PLAIT_F64;
-    double u = unit_roundoff(wide ? PLAIT_F64 : PLAIT_F32);
-    if (narrow) u = std::max({u, unit_roundoff(x), unit_roundoff(y)});
-    const int m = std::max(1, parts.factor_orders());
-    return {(parts.stages() + m) * u, y, false};
-}
-
-void deviation::add(int64_t transform, const deviation &of_one) {
-    ++transforms;
+void deviation::add(int64_t part, const deviation &of_one) {
+    ++compared;
     if (worst >= 0 && !(of_one.ratio > ratio)) return;
     error = of_one.error;
     bound = of_one.bound;
     ratio = of_one.ratio;
-    worst = transform;
+    worst = part;
 }
 
 deviation compare_floats(const tolerance &tol, const void *got, const double *want,
@@ -63,6 +56,46 @@ deviation compare_floats(const tolerance &tol, const void *got, const double *wa
     d.error = norm > 0 ? wrong / norm : wrong;
     d.bound = norm > 0 ? allowed / norm : allowed;
     d.ratio = wrong > 0 ? wrong / allowed : 0;
+    return d;
+}
+
+deviation compare_elements(const element_tolerance &tol, const void *got, const double *want,
+                           const double *size, int64_t length) {
+    const size_t bytes = bytes_of(tol.stored);
+    double wrong = 0, norm = 0, allowed = 0;
+    deviation d;
+    double chunk[512];
+    for (int64_t begin = 0; begin < length; begin += 512) {
+        const int64_t n = std::min<int64_t>(512, length - begin);
+        to_double(tol.stored, static_cast<const char *>(got) + static_cast<size_t>(begin) * bytes,
+                  n, chunk);
+        for (int64_t i = 0; i < n; ++i) {
+            const double y = chunk[i], ref = want[begin + i];
+            const double target = rounded(tol.stored, ref);
+            const double may =
+                tol.relative * size[begin + i] + tol.half_ulps * half_ulp(tol.stored, ref);
+            if (std::isfinite(ref)) norm += ref * ref;
+            if (std::isfinite(may)) allowed += may * may;
+            if (y == target || (std::isnan(y) && std::isnan(target))) {
+                if (std::isfinite(y)) wrong += (y - ref) * (y - ref);
+                if (may > 0 && std::isfinite(y))
+                    d.ratio = std::max(d.ratio, std::fabs(y - ref) / may);
+                continue;
+            }
+            // A neighbour of the largest number may round to it or to infinity.
+            const double off =
+                std::isinf(y) && std::isfinite(ref)
+                    ? std::fabs(rounded(tol.stored, ref + std::copysign(may, y)) == y ? may
+                                                                                      : infinity)
+                    : std::fabs(y - ref);
+            if (!std::isfinite(off) || std::isnan(target) || !(may > 0))
+                return {infinity, 0, infinity, -1, 0};
+            d.ratio = std::max(d.ratio, off / may);
+            wrong += off * off;
+        }
+    }
+    d.error = norm > 0 ? std::sqrt(wrong / norm) : std::sqrt(wrong);
+    d.bound = norm > 0 ? std::sqrt(allowed / norm) : std::sqrt(allowed);
     return d;
 }
 

@@ -183,7 +183,7 @@ void npy_reader::parse(const std::string &header) {
 std::string npy_reader::shape_text() const { return npy_shape_text(shape); }
 
 void npy_reader::read(void *to, int64_t count) {
-    if (count == 0) return;  // an empty array may have no storage to read into
+    if (count == 0) return; // an empty array may have no storage to read into
     const size_t want = static_cast<size_t>(count);
     if (std::fread(to, static_cast<size_t>(type.bytes), want, file_) != want)
         fail(std::ferror(file_) ? std::string(": ") + std::strerror(errno)
@@ -224,7 +224,7 @@ void npy_writer::fail() const {
 }
 
 void npy_writer::write(const void *from, int64_t count) {
-    if (count == 0) return;  // an empty array has no storage to point at
+    if (count == 0) return; // an empty array has no storage to point at
     const size_t want = static_cast<size_t>(count);
     if (std::fwrite(from, static_cast<size_t>(type_.bytes), want, file_) != want) fail();
 }

@@ -58,9 +58,9 @@ struct wide {
 };
 
 template <class T>
-void copy_elements(const tensor &t, void *base, int64_t first, int64_t count, void *dense,
-                   bool gathering) {
-    T *strided = static_cast<T *>(base), *packed = static_cast<T *>(dense);
+void copy_elements(const tensor &t, void *base, int64_t begin, int64_t first, int64_t count,
+                   void *dense, bool gathering) {
+    T *strided = static_cast<T *>(base) + begin, *packed = static_cast<T *>(dense);
     walk(t, first, count, [&](int64_t at, int64_t done, int64_t length, int64_t step) {
         if (step == 1 && gathering)
             std::memcpy(packed + done, strided + at, static_cast<size_t>(length) * sizeof(T));
@@ -73,13 +73,13 @@ void copy_elements(const tensor &t, void *base, int64_t first, int64_t count, vo
     });
 }
 
-void copy_bits(const tensor &t, void *base, int64_t first, int64_t count, void *dense,
-               bool gathering) {
+void copy_bits(const tensor &t, void *base, int64_t begin, int64_t first, int64_t count,
+               void *dense, bool gathering) {
     uint32_t *words = static_cast<uint32_t *>(base);
     uint8_t *flags = static_cast<uint8_t *>(dense);
     walk(t, first, count, [&](int64_t at, int64_t done, int64_t length, int64_t step) {
         for (int64_t i = 0; i < length; ++i) {
-            const int64_t bit = at + i * step;
+            const int64_t bit = begin + at + i * step;
             uint32_t &word = words[bit / 32];
             const uint32_t mask = uint32_t{1} << (bit % 32);
             if (gathering)
@@ -90,16 +90,30 @@ void copy_bits(const tensor &t, void *base, int64_t first, int64_t count, void *
     });
 }
 
-void copy_any(const tensor &t, void *base, int64_t first, int64_t count, void *dense,
+/// `begin`: the tensor's element 0 lies so many elements behind `base`.
+void copy_any(const tensor &t, void *base, int64_t begin, int64_t first, int64_t count, void *dense,
               bool gathering) {
-    if (t.dtype == PLAIT_B1) return copy_bits(t, base, first, count, dense, gathering);
+    if (t.dtype == PLAIT_B1) return copy_bits(t, base, begin, first, count, dense, gathering);
     switch (bytes_of(t.dtype)) {
-    case 2: return copy_elements<uint16_t>(t, base, first, count, dense, gathering);
-    case 4: return copy_elements<uint32_t>(t, base, first, count, dense, gathering);
-    case 8: return copy_elements<uint64_t>(t, base, first, count, dense, gathering);
-    case 16: return copy_elements<wide>(t, base, first, count, dense, gathering);
+    case 2: return copy_elements<uint16_t>(t, base, begin, first, count, dense, gathering);
+    case 4: return copy_elements<uint32_t>(t, base, begin, first, count, dense, gathering);
+    case 8: return copy_elements<uint64_t>(t, base, begin, first, count, dense, gathering);
+    case 16: return copy_elements<wide>(t, base, begin, first, count, dense, gathering);
     }
     throw failure(PLAIT_ERR_INTERNAL, "element type without a size");
+}
+
+/// Single words and tensors of indices promise no more than an element.
+int promised_by_default(const tensor &t) {
+    switch (t.role) {
+    case PLAIT_CU_SEQLENS: return 8;
+    case PLAIT_OVERFLOW:
+    case PLAIT_STATUS:
+    case PLAIT_SLOTS:
+    case PLAIT_POSITION:
+    case PLAIT_SEQ_IDX: return 4;
+    default: return 16;
+    }
 }
 
 } // namespace
@@ -161,14 +175,14 @@ std::vector<tensor> tensors_of(const plait_desc *desc) {
         t.name = plait_role_name(t.role);
         t.extents.assign(extents, extents + rank);
         t.strides.assign(strides, strides + rank);
-        t.alignment = 16;
+        t.alignment = promised_by_default(t);
         tensors.push_back(t);
     }
     // Promise and alias are not in plait_desc_tensor; the token has them.
     for (tensor &t : tensors) {
         const token_role *said = parts.find(t.name);
         if (!said) continue;
-        t.alignment = said->alignment;
+        if (said->alignment > 0) t.alignment = said->alignment;
         for (const tensor &other : tensors)
             if (other.name == said->alias) t.alias = other.role;
     }
@@ -182,11 +196,26 @@ const tensor *find_tensor(const std::vector<tensor> &tensors, plait_role role) {
 }
 
 void gather(const tensor &t, const void *base, int64_t first, int64_t count, void *dense) {
-    copy_any(t, const_cast<void *>(base), first, count, dense, true); // only read
+    copy_any(t, const_cast<void *>(base), 0, first, count, dense, true); // only read
 }
 
 void scatter(const tensor &t, void *base, int64_t first, int64_t count, const void *dense) {
-    copy_any(t, base, first, count, const_cast<void *>(dense), false); // only read
+    copy_any(t, base, 0, first, count, const_cast<void *>(dense), false); // only read
+}
+
+void gather(const slice &s, const void *base, void *dense) {
+    copy_any(s.part, const_cast<void *>(base), s.offset, 0, s.part.elements(), dense, true);
+}
+
+void scatter(const slice &s, void *base, const void *dense) {
+    copy_any(s.part, base, s.offset, 0, s.part.elements(), const_cast<void *>(dense), false);
+}
+
+slice cut(const tensor &t, size_t axis, int64_t at) {
+    slice s{t, at * t.strides[axis]};
+    s.part.extents.erase(s.part.extents.begin() + static_cast<std::ptrdiff_t>(axis));
+    s.part.strides.erase(s.part.strides.begin() + static_cast<std::ptrdiff_t>(axis));
+    return s;
 }
 
 slice transform_slice(const tensor &t, const std::vector<token_axis> &axes, int64_t index) {

@@ -41,13 +41,19 @@ const tensor *find_tensor(const std::vector<tensor> &tensors, plait_role role);
 void gather(const tensor &t, const void *base, int64_t first, int64_t count, void *dense);
 void scatter(const tensor &t, void *base, int64_t first, int64_t count, const void *dense);
 
-/// The part of a tensor that belongs to one transform: the transformed axes, and the distance in
-/// elements from the tensor's base.
+/// A part of a tensor, and the distance in elements from the tensor's base.
 struct slice {
     tensor part;
     int64_t offset;
 };
+// All elements of a part; `base` is that of the whole tensor.
+void gather(const slice &s, const void *base, void *dense);
+void scatter(const slice &s, void *base, const void *dense);
+
+/// The transformed axes alone: what belongs to one transform of a wht.
 /// `index` counts the transforms in row-major order of the batch axes.
 slice transform_slice(const tensor &t, const std::vector<token_axis> &axes, int64_t index);
+/// Without axis `axis`, at index `at` of it.
+slice cut(const tensor &t, size_t axis, int64_t at);
 
 } // namespace plait::cases

@@ -2,6 +2,7 @@
 
 #include "src/cli/case/handle.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -18,12 +19,18 @@ std::vector<std::string> split(const std::string &text, char at) {
 }
 
 bool is_axis(const std::string &field) {
-    return field.size() > 1 && (field[0] == 'b' || field[0] == 'n') &&
+    return field.size() > 1 && std::string("bnctk").find(field[0]) != std::string::npos &&
            std::isdigit(static_cast<unsigned char>(field[1]));
 }
 
+bool is_flag(const std::string &field) {
+    for (const char *name : {"seq", "dya", "adj", "silu", "residual"})
+        if (field == name) return true;
+    return false;
+}
+
 token_axis axis_of(const std::string &field) {
-    token_axis axis{field[0] == 'n', 0, 1, 0, field};
+    token_axis axis{field[0], field[0] == 'n', 0, 1, 0, field};
     axis.length = std::strtoll(field.c_str() + 1, nullptr, 10);
     if (const size_t dot = field.find('.'); dot != std::string::npos)
         axis.factor_order = std::atoi(field.c_str() + dot + 2); // ".h12p2"
@@ -34,7 +41,7 @@ token_axis axis_of(const std::string &field) {
 
 /// name { "." dtype | ".s"<stride>{"."<stride>} | ".a"<bytes> } [ "@" name ]
 token_role role_of(const std::string &field) {
-    token_role role{"", "", 16, ""};
+    token_role role{"", "", 0, ""};
     std::string left = field;
     if (const size_t at = field.find('@'); at != std::string::npos) {
         role.alias = field.substr(at + 1);
@@ -70,6 +77,34 @@ std::string token_parts::option(const std::string &name) const {
     for (const std::string &o : options)
         if (o.compare(0, name.size() + 1, name + "=") == 0) return o.substr(name.size() + 1);
     return "";
+}
+
+bool token_parts::flag(const std::string &name) const {
+    return std::find(options.begin(), options.end(), name) != options.end();
+}
+
+bool token_parts::used(const std::string &role) const {
+    return std::find(uses.begin(), uses.end(), role) != uses.end();
+}
+
+int64_t token_parts::extent(char letter) const {
+    for (const token_axis &a : axes)
+        if (a.letter == letter) return a.length;
+    return 0;
+}
+
+std::pair<int64_t, int64_t> token_parts::two(const std::string &name) const {
+    const std::string value = option(name);
+    if (value.empty()) return {0, 0};
+    const size_t dot = value.find('.');
+    return {std::strtoll(value.c_str(), nullptr, 10),
+            std::strtoll(value.c_str() + dot + 1, nullptr, 10)};
+}
+
+int64_t token_parts::entries() const {
+    const std::string value = option("state"); // "lin.5"
+    if (value.empty()) return extent('k') - 1;
+    return std::strtoll(value.c_str() + value.find('.') + 1, nullptr, 10);
 }
 
 int64_t token_parts::transforms() const {
@@ -116,10 +151,13 @@ token_parts split_token(const std::string &canonical) {
     for (; i < fields.size() && is_axis(fields[i]); ++i) parts.axes.push_back(axis_of(fields[i]));
     for (; i < fields.size(); ++i) {
         const std::string &f = fields[i];
-        if (f == "seq" || f == "dya" || f == "adj" || f.find('=') != std::string::npos)
+        if (is_flag(f) || f.find('=') != std::string::npos)
             parts.options.push_back(f);
-        else if (!f.empty() && f[0] == '+')
-            for (const std::string &name : split(f.substr(1), '+')) parts.uses.push_back(name);
+        else if (!f.empty() && (f[0] == '+' || f[0] == '-'))
+            for (size_t at = 0, end; at < f.size(); at = end) { // "+bias-dw"
+                end = std::min(f.find_first_of("+-", at + 1), f.size());
+                (f[at] == '+' ? parts.uses : parts.drops).push_back(f.substr(at + 1, end - at - 1));
+            }
         else
             parts.roles.push_back(role_of(f));
     }

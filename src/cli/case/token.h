@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <plait/plait.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plait::cases {
 
 struct token_axis {
+    char letter; ///< b: batch, n: transformed (wht); b, c, t, k (conv1d)
     bool transformed;
     int64_t length;
     int factor_order; ///< m of length = m * 2^k; 1 without a factor
@@ -19,7 +21,7 @@ struct token_axis {
 struct token_role {
     std::string name;
     std::string strides; ///< ".s128.1" as written, or ""
-    int alignment;       ///< the promise in bytes, 16 by default
+    int alignment;       ///< the promise in bytes as written, or 0
     std::string alias;   ///< name of the role whose pointer it may share, or ""
 };
 
@@ -29,11 +31,22 @@ struct token_parts {
     std::vector<token_axis> axes;     ///< in memory order
     std::vector<std::string> options; ///< "seq", "scale=0.5"
     std::vector<std::string> uses;    ///< optional tensors that are on
+    std::vector<std::string> drops;   ///< gradients that are off
     std::vector<token_role> roles;    ///< those that differ from the defaults
 
     const token_role *find(const std::string &role) const;
     /// The value behind "name=", or "".
     std::string option(const std::string &name) const;
+    bool flag(const std::string &name) const; ///< an option without a value
+    bool used(const std::string &role) const; ///< is in `uses`
+
+    // conv1d
+    int64_t extent(char letter) const;
+    /// The two numbers of seqs=17.4096, slots=8.-1; zeros without the option.
+    std::pair<int64_t, int64_t> two(const std::string &name) const;
+    int64_t entries() const; ///< of a state
+
+    // wht
     int64_t transforms() const; ///< product of the batch axes
     int64_t length() const;     ///< product of the transformed axes
     /// Sum of k over the transformed axes, or the number of transformed bits.

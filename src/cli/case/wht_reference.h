@@ -8,10 +8,10 @@
 
 namespace plait::cases {
 
-class reference {
+class wht_reference {
 public:
     /// `candidates`: who computes it. The default is the float64 definition of the family.
-    explicit reference(const std::string &token, const std::string &candidates = "");
+    explicit wht_reference(const std::string &token, const std::string &candidates = "");
 
     /// "wht:f64:b7:n4096": `count` transforms of the token, packed. Batch axes, strides, promises,
     /// aliases and types of the token are gone.

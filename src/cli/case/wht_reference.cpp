@@ -1,4 +1,4 @@
-#include "src/cli/case/reference.h"
+#include "src/cli/case/wht_reference.h"
 
 #include "src/cli/case/bound_plan.h"
 
@@ -6,7 +6,7 @@
 
 namespace plait::cases {
 
-reference::reference(const std::string &token, const std::string &candidates)
+wht_reference::wht_reference(const std::string &token, const std::string &candidates)
     : parts_(split_token(token)), batches_(true), overflow_(false),
       pref_(make_pref(candidates.empty() ? parts_.family + ".cpu.ref" : candidates)),
       ctx_(make_context(PLAIT_CPU, 0)) {
@@ -22,7 +22,7 @@ reference::reference(const std::string &token, const std::string &candidates)
         if ((r.name == "signs" || r.name == "diag") && !r.strides.empty()) batches_ = false;
 }
 
-std::string reference::token(int64_t count) const {
+std::string wht_reference::token(int64_t count) const {
     std::string text = parts_.family + ":" + dtype_;
     if (count != 1) text += ":b" + std::to_string(count);
     for (const token_axis &a : parts_.axes)
@@ -30,8 +30,8 @@ std::string reference::token(int64_t count) const {
     return text + options_ + (uses_.empty() ? "" : ":" + uses_);
 }
 
-int32_t reference::run(int64_t count, const void *x, const uint32_t *signs, const double *diag,
-                       void *y) {
+int32_t wht_reference::run(int64_t count, const void *x, const uint32_t *signs, const double *diag,
+                           void *y) {
     plan_ptr &plan = plans_[count];
     if (!plan) plan = make_plan(ctx_.get(), make_desc(token(count)).get(), pref_.get());
     int32_t overflow = 0;
