@@ -22,8 +22,18 @@ kernel_list list_wht_columns_tiled_pairs();  ///< 16-bit, aligned
 kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
 kernel_list list_conv1d_fwd_any();
+kernel_list list_conv1d_fwd_bct();
+kernel_list list_conv1d_fwd_btc_f32();
+kernel_list list_conv1d_fwd_btc_f16();
+kernel_list list_conv1d_fwd_btc_bf16();
+kernel_list list_conv1d_fwd_bct_tiled_f32();
+kernel_list list_conv1d_fwd_bct_tiled_f16();
+kernel_list list_conv1d_fwd_bct_tiled_bf16();
 kernel_list list_conv1d_update_any();
 kernel_list list_conv1d_common();  ///< conv1d.offsets, conv1d.state
+kernel_list list_conv1d_bwd_bct_f32();
+kernel_list list_conv1d_bwd_bct_f16();
+kernel_list list_conv1d_bwd_bct_bf16();
 kernel_list list_conv1d_bwd_any(); ///< also conv1d.bwd_state, conv1d.bwd_reduce
 
 } // namespace plait::impl::cuda

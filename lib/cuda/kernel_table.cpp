@@ -7,11 +7,28 @@ namespace plait::impl::cuda {
 const void *find_kernel(const char *kernel, const char *variant) {
     using list_fn = kernel_list (*)();
     static constexpr list_fn lists[] = {
-        list_wht_block_f32,          list_wht_block_f64,           list_wht_block_f16,
-        list_wht_block_bf16,         list_wht_block_widen,         list_wht_columns_tiled_f32,
-        list_wht_columns_tiled_half, list_wht_columns_tiled_pairs, list_wht_columns_tiled_narrow,
-        list_wht_columns_tiled_f64,  list_wht_columns_shuffle,     list_conv1d_common,
-        list_conv1d_fwd_any,         list_conv1d_update_any,       list_conv1d_bwd_any,
+        list_wht_block_f32,
+        list_wht_block_f64,
+        list_wht_block_f16,
+        list_wht_block_bf16,
+        list_wht_block_widen,
+        list_wht_columns_tiled_f32,
+        list_wht_columns_tiled_half,
+        list_wht_columns_tiled_pairs,
+        list_wht_columns_tiled_narrow,
+        list_wht_columns_tiled_f64,
+        list_wht_columns_shuffle,
+        list_conv1d_common,
+        list_conv1d_fwd_any,
+        list_conv1d_update_any,
+        list_conv1d_fwd_bct,
+        list_conv1d_fwd_btc_f32,
+        list_conv1d_fwd_btc_f16,
+        list_conv1d_fwd_btc_bf16,
+        list_conv1d_fwd_bct_tiled_f32,
+        list_conv1d_fwd_bct_tiled_f16,
+        list_conv1d_fwd_bct_tiled_bf16,
+        list_conv1d_bwd_any,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

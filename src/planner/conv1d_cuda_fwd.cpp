@@ -1,5 +1,5 @@
 // The CUDA candidates of conv1d.fwd.
-#include "lib/cuda/conv1d/fwd_layout.h"
+#include "lib/cuda/conv1d/fwd_btc_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
 
@@ -10,6 +10,17 @@ namespace {
 /// Issue slots of conv1d.fwd_any: the index and the sequence, and each tap.
 constexpr double any_slots = 300;
 constexpr double any_slots_per_tap = 40;
+
+/// Shares of the copy bandwidth on a full device, and issue slots of an output beside its taps.
+constexpr double tiled_share = 0.95;
+constexpr double tiled_slots = 15;
+constexpr double bct_share = 0.9;
+constexpr double bct_slots = 18;
+constexpr double btc_share = 0.95;
+constexpr double btc_element_share = 0.85; ///< one channel a thread
+constexpr double btc_slots = 13;
+/// Threads that fwd_btc wants on an SM, several waves of them.
+constexpr int64_t btc_threads_per_sm = 512 * 6;
 
 int64_t outputs(const conv1d_problem &p) { return p.batch * p.channels * p.length; }
 
@@ -47,6 +58,56 @@ conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sequences &from) {
     a.silu = p.silu;
     a.residual = p.residual;
     return a;
+}
+
+bool multiple_of_16(int64_t elements, scalar s) { return elements * scalar_bytes(s) % 16 == 0; }
+
+/// Base and all rows at multiples of 16 bytes.
+bool rows_aligned(const conv1d_problem &p, const conv1d_view &v) {
+    return v.align >= 16 && (p.batch <= 1 || multiple_of_16(v.b, v.type)) &&
+           (p.channels <= 1 || multiple_of_16(v.c, v.type));
+}
+
+/// Whether the four taps of a channel are one aligned access.
+bool taps_packed(const conv1d_problem &p) {
+    const int64_t bytes = 4 * scalar_bytes(p.w.type);
+    return p.width == 4 && p.w.t == 1 && p.w.align >= bytes && (p.channels <= 1 || p.w.c % 4 == 0);
+}
+
+/// Rules of the kernels with 16-byte accesses.
+verdict vector_types(const conv1d_problem &p) {
+    const scalar s = p.x.type;
+    if (outputs(p) == 0) return "y is empty; only states are to be written";
+    if (s == scalar::f64) return "x is f64; needs f16, bf16 or f32";
+    if (p.y.type != s) return text("y is ", scalar_name(p.y.type), " and x ", scalar_name(s));
+    const auto fits = [&](const conv1d_view &v) {
+        return !v.used() || v.type == s || v.type == scalar::f32;
+    };
+    if (!fits(p.w)) return text("w is ", scalar_name(p.w.type), "; needs x's type or f32");
+    if (!fits(p.bias)) return text("bias is ", scalar_name(p.bias.type), "; needs x's type or f32");
+    if (!fits(p.state_in))
+        return text("state_in is ", scalar_name(p.state_in.type), "; needs x's type or f32");
+    if (p.accumulator != scalar::f32) return "a tensor is f64";
+    return "";
+}
+
+verdict time_contiguous(const conv1d_problem &p) {
+    if (p.length <= 1) return "";
+    if (p.x.t != 1) return text("time of x has stride ", p.x.t, "; needs 1");
+    if (p.y.t != 1) return text("time of y has stride ", p.y.t, "; needs 1");
+    return "";
+}
+
+/// Whether anything but x, w and bias enters: the variants "full".
+bool full(const conv1d_problem &p) {
+    return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
+}
+
+void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
+    a.w_wide = p.w.type == scalar::f32;
+    a.bias_wide = p.bias.type == scalar::f32;
+    a.state_wide = p.state_in.type == scalar::f32;
+    a.w_packed = taps_packed(p);
 }
 
 /// The offsets, the kernel that writes y, the state.
@@ -106,6 +167,154 @@ pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
         s.kernel = "conv1d.fwd_any";
         args.channels_inner = p.y.c < p.y.t;
         return conv1d_fwd_any_launch(p.accumulator, outputs(p));
+    });
+}
+
+// ---- conv1d.fwd.cuda.bct_tiled ---------------------------------------------------------------
+
+verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profile &device) {
+    const verdict shared = conv1d_cuda_device(problem, device);
+    if (!shared.empty()) return shared;
+    const conv1d_problem &p = problem.conv1d();
+    verdict v = vector_types(p);
+    if (v.empty()) v = time_contiguous(p);
+    if (!v.empty()) return v;
+    if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
+    if (p.length > conv1d_bct_most_length)
+        return text("length=", p.length, " is over ", conv1d_bct_most_length);
+    const int64_t tiles = conv1d_bct_tiles(p.x.type, p.length, false);
+    if (tiles > conv1d_bct_most_tiles)
+        return text("a row has ", tiles, " tiles; the limit is ", conv1d_bct_most_tiles);
+    const int64_t rows = p.batch * p.channels;
+    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
+    if (rows > conv1d_most_blocks / tiles * conv1d_bct_threads)
+        return text(rows, " rows of ", tiles, " tiles are more than a grid holds");
+    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+}
+
+cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    const double tiles = static_cast<double>(p.batch * p.channels) *
+                         static_cast<double>(conv1d_bct_tiles(p.x.type, p.length, true));
+    // Rows that are no whole number of tiles leave threads idle; unaligned rows cost a tile more.
+    const double used = static_cast<double>(outputs(p)) / (tiles * conv1d_bct_tile(p.x.type));
+    return conv1d_cuda_cost(p, device, tiled_share,
+                            (tiled_slots + static_cast<double>(p.width)) / used, tiles,
+                            launches(p));
+}
+
+pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &) {
+    const conv1d_problem &p = problem.conv1d();
+    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+        s.kernel = "conv1d.fwd_bct_tiled";
+        fill_vector_args(p, args);
+        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.y), full(p));
+    });
+}
+
+// ---- conv1d.fwd.cuda.bct ---------------------------------------------------------------------
+
+verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &device) {
+    const verdict shared = conv1d_cuda_device(problem, device);
+    if (!shared.empty()) return shared;
+    const conv1d_problem &p = problem.conv1d();
+    verdict v = vector_types(p);
+    if (v.empty()) v = time_contiguous(p);
+    if (!v.empty()) return v;
+    if (p.varlen) return "packed sequences are in use";
+    if (p.seq_idx.used()) return "seq_idx is in use";
+    if (p.width > conv1d_fwd_bct_most_width)
+        return text("width=", p.width, " is over ", conv1d_fwd_bct_most_width);
+    if (!rows_aligned(p, p.x)) return "rows of x do not begin at multiples of 16 bytes";
+    if (!rows_aligned(p, p.y)) return "rows of y do not begin at multiples of 16 bytes";
+    if (p.length > conv1d_bct_most_length)
+        return text("length=", p.length, " is over ", conv1d_bct_most_length);
+    const int64_t rows = p.batch * p.channels;
+    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
+    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+}
+
+cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    const double rows = static_cast<double>(p.batch * p.channels);
+    // A chunk that the row does not fill leaves threads idle.
+    const double chunk = conv1d_bct_threads * conv1d_vector(p.x.type);
+    const double chunks = static_cast<double>(
+        conv1d_ceil_div(p.length, conv1d_bct_threads * int64_t{conv1d_vector(p.x.type)}));
+    const double used = static_cast<double>(p.length) / (chunks * chunk);
+    return conv1d_cuda_cost(p, device, bct_share, (bct_slots + static_cast<double>(p.width)) / used,
+                            rows * conv1d_bct_threads * used, launches(p));
+}
+
+pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &) {
+    const conv1d_problem &p = problem.conv1d();
+    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+        s.kernel = "conv1d.fwd_bct";
+        fill_vector_args(p, args);
+        return conv1d_fwd_bct_launch(args);
+    });
+}
+
+// ---- conv1d.fwd.cuda.btc ---------------------------------------------------------------------
+
+namespace {
+
+/// Channels of a thread: those of a vector where everything is aligned to it, else 1.
+int btc_vector(const conv1d_problem &p) {
+    const int v = conv1d_btc_vector(p.x.type, conv1d_fwd_taps(p.width));
+    const int64_t bytes = int64_t{v} * scalar_bytes(p.x.type);
+    const auto fits = [&](const conv1d_view &t) {
+        return t.align >= bytes && (p.batch <= 1 || t.b % v == 0) &&
+               (p.length <= 1 || t.t % v == 0);
+    };
+    return p.channels % v == 0 && fits(p.x) && fits(p.y) ? v : 1;
+}
+
+int32_t btc_strip(const conv1d_problem &p, const profile &device) {
+    return conv1d_btc_strip(p.batch, p.length, p.channels / btc_vector(p),
+                            device.sms * btc_threads_per_sm);
+}
+
+} // namespace
+
+verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &device) {
+    const verdict shared = conv1d_cuda_device(problem, device);
+    if (!shared.empty()) return shared;
+    const conv1d_problem &p = problem.conv1d();
+    const verdict v = vector_types(p);
+    if (!v.empty()) return v;
+    if (p.channels > 1 && p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
+    if (p.channels > 1 && p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
+    if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
+    if (p.length > conv1d_bct_most_length)
+        return text("length=", p.length, " is over ", conv1d_bct_most_length);
+    const int64_t groups = p.channels / btc_vector(p);
+    if (groups > conv1d_btc_most_groups)
+        return text(p.channels, " channels take ", groups, " threads; the limit is ",
+                    conv1d_btc_most_groups);
+    const int64_t strips = conv1d_ceil_div(p.length, btc_strip(p, device));
+    if (p.batch > conv1d_most_blocks / strips ||
+        p.batch * strips > conv1d_most_blocks / groups * conv1d_btc_threads)
+        return text(p.batch, " rows of ", strips, " strips are more than a grid holds");
+    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+}
+
+cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    const int vector = btc_vector(p);
+    const double threads = static_cast<double>(p.channels / vector) * static_cast<double>(p.batch) *
+                           static_cast<double>(conv1d_ceil_div(p.length, btc_strip(p, device)));
+    return conv1d_cuda_cost(p, device, vector > 1 ? btc_share : btc_element_share,
+                            btc_slots + (vector > 1 ? 0 : 8) + static_cast<double>(p.width),
+                            threads, launches(p));
+}
+
+pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device) {
+    const conv1d_problem &p = problem.conv1d();
+    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+        s.kernel = "conv1d.fwd_btc";
+        fill_vector_args(p, args);
+        return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), full(p));
     });
 }
 

@@ -28,7 +28,8 @@ struct conv1d_fwd_args {
     bool channels_inner;                ///< fwd_any: threads side by side take channels
     uint32_t blocks;                    ///< that share all work
     conv1d_divisor across, channel_count;
-    int32_t strip; ///< fwd_btc: tokens of a thread
+    conv1d_divisor strips; ///< fwd_btc: of a row
+    int32_t strip;         ///< tokens of a thread
 };
 
 constexpr int conv1d_fwd_any_threads = 128;

@@ -1,0 +1,27 @@
+// Entries of the kernel table for the vector kernels of the forward pass.
+#pragma once
+
+#include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/conv1d/fwd_bct.cuh"
+#include "lib/cuda/conv1d/fwd_bct_tiled.cuh"
+#include "lib/cuda/conv1d/fwd_btc.cuh"
+
+namespace plait::impl::cuda {
+
+template <scalar S, int Taps, bool Full> kernel_entry conv1d_fwd_bct_tiled_entry() {
+    static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Full);
+    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, Full>>("conv1d.fwd_bct_tiled",
+                                                                   name.text);
+}
+
+template <scalar S> kernel_entry conv1d_fwd_bct_entry() {
+    static constexpr conv1d_name name = conv1d_fwd_variant(S, 4, false);
+    return make_kernel_entry<&conv1d_fwd_bct<S>>("conv1d.fwd_bct", name.text);
+}
+
+template <scalar S, int V, int Taps, bool Full> kernel_entry conv1d_fwd_btc_entry() {
+    static constexpr conv1d_name name = conv1d_btc_variant(S, Taps, V, Full);
+    return make_kernel_entry<&conv1d_fwd_btc<S, V, Taps, Full>>("conv1d.fwd_btc", name.text);
+}
+
+} // namespace plait::impl::cuda

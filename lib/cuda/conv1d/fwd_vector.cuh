@@ -1,0 +1,152 @@
+// What the vector kernels of the forward pass share: taps of a channel in registers, elements of a
+// tile as raw words until all loads are issued.
+#pragma once
+
+#include "lib/cuda/conv1d/fwd_bct_layout.h"
+#include "lib/cuda/conv1d/fwd_element.cuh"
+
+namespace plait::impl::cuda {
+
+/// x, y and perhaps w, bias, state have type S, the others f32.
+template <scalar S>
+__device__ __forceinline__ float conv1d_load_as(const void *base, int64_t index, bool wide) {
+    if (S == scalar::f32 || wide) return __ldg(static_cast<const float *>(base) + index);
+    return widen<S>(__ldg(static_cast<const typename stored<S>::bits *>(base) + index));
+}
+
+/// taps[d] meets the sample d before the current one; those from `width` on are not set.
+template <scalar S, int Taps>
+__device__ __forceinline__ void conv1d_load_taps(const conv1d_fwd_args &a, int64_t channel,
+                                                 float (&taps)[Taps]) {
+    const int64_t base = channel * a.w_c;
+    if constexpr (Taps == 4) {
+        if (a.w_packed) {
+            float w[4];
+            if (S == scalar::f32 || a.w_wide) {
+                widen_raw<scalar::f32, 2>(
+                    __ldg(reinterpret_cast<const uint4 *>(static_cast<const float *>(a.w) + base)),
+                    w);
+            } else if constexpr (S != scalar::f32) {
+                widen_raw<S, 2>(__ldg(reinterpret_cast<const uint2 *>(
+                                    static_cast<const uint16_t *>(a.w) + base)),
+                                w);
+            }
+#pragma unroll
+            for (int d = 0; d < 4; ++d) taps[d] = w[3 - d];
+            return;
+        }
+    }
+    const int width = static_cast<int>(a.width);
+    if (S == scalar::f32 || a.w_wide) {
+        const float *w = static_cast<const float *>(a.w) + base;
+#pragma unroll
+        for (int d = 0; d < Taps; ++d)
+            if (d < width) taps[d] = __ldg(w + (width - 1 - d) * a.w_t);
+    } else if constexpr (S != scalar::f32) {
+        const uint16_t *w = static_cast<const uint16_t *>(a.w) + base;
+#pragma unroll
+        for (int d = 0; d < Taps; ++d)
+            if (d < width) taps[d] = widen<S>(__ldg(w + (width - 1 - d) * a.w_t));
+    }
+}
+
+template <scalar S>
+__device__ __forceinline__ float conv1d_load_bias(const conv1d_fwd_args &a, int64_t channel) {
+    return a.bias == nullptr ? 0.0f : conv1d_load_as<S>(a.bias, channel * a.bias_c, a.bias_wide);
+}
+
+/// Words of N elements.
+template <scalar S, int N>
+constexpr int conv1d_words = N *static_cast<int>(sizeof(typename stored<S>::bits)) / 4;
+
+/// N elements (8 or 16 bytes, aligned) as words.
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_load_words(const typename stored<S>::bits *p,
+                                                  uint32_t *words) {
+    if constexpr (conv1d_words<S, N> == 2) {
+        const uint2 r = __ldg(reinterpret_cast<const uint2 *>(p));
+        words[0] = r.x, words[1] = r.y;
+    } else {
+        const uint4 r = __ldg(reinterpret_cast<const uint4 *>(p));
+        words[0] = r.x, words[1] = r.y, words[2] = r.z, words[3] = r.w;
+    }
+}
+
+/// Tokens first .. first + N - 1 of a row of `length`, one by one; 0 outside.
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_gather_words(const typename stored<S>::bits *row, int first,
+                                                    int length, uint32_t *words) {
+    constexpr int in_word = 4 / static_cast<int>(sizeof(typename stored<S>::bits));
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const int p = first + i;
+        const uint32_t bits = p >= 0 && p < length ? __ldg(row + p) : 0;
+        if (i % in_word == 0) {
+            words[i / in_word] = bits;
+        } else {
+            words[i / in_word] |= bits << 16;
+        }
+    }
+}
+
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_widen_words(const uint32_t *words, float *out) {
+#pragma unroll
+    for (int i = 0; i < conv1d_words<S, N>; ++i) {
+        if constexpr (S == scalar::f32) {
+            out[i] = __uint_as_float(words[i]);
+        } else {
+            widen_pair<S>(words[i], out[2 * i], out[2 * i + 1]);
+        }
+    }
+}
+
+/// N values to tokens first .., vectors where the 16 bytes lie inside the row, else one by one.
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_store_tokens(typename stored<S>::bits *row, int first,
+                                                    int length, const float *values) {
+    constexpr int v = conv1d_vector(S);
+    constexpr int log_v = v == 8 ? 3 : 2;
+#pragma unroll
+    for (int i = 0; i < N; i += v) {
+        const int t = first + i;
+        if (t >= 0 && t + v <= length) {
+            store_elements<S, log_v>(row, t, values + i, 1.0f);
+            continue;
+        }
+#pragma unroll
+        for (int j = 0; j < v; ++j) {
+            if (t + j < 0 || t + j >= length) continue;
+            if constexpr (S == scalar::f32) {
+                row[t + j] = __float_as_uint(values[i + j]);
+            } else {
+                row[t + j] = round_half<S>(values[i + j]);
+            }
+        }
+    }
+}
+
+/// acc[j] = bias + taps over window[Halo + j - d], oldest sample first, then the activation.
+template <scalar S, int Taps, int Halo, int N>
+__device__ __forceinline__ void conv1d_compute(const conv1d_fwd_args &a, const float (&taps)[Taps],
+                                               float bias, const float *window, float *acc) {
+    const int width = static_cast<int>(a.width);
+#pragma unroll
+    for (int j = 0; j < N; ++j) acc[j] = bias;
+#pragma unroll
+    for (int d = Taps - 1; d >= 0; --d) {
+        if (d >= width) continue;
+#pragma unroll
+        for (int j = 0; j < N; ++j) acc[j] = __fmaf_rn(taps[d], window[Halo + j - d], acc[j]);
+    }
+    if (a.silu) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) acc[j] = conv1d_silu<S != scalar::f32>(acc[j]);
+    }
+    if (a.residual) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) acc[j] = __fadd_rn(acc[j], window[Halo + j]);
+    }
+}
+
+} // namespace plait::impl::cuda

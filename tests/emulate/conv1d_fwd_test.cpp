@@ -1,0 +1,151 @@
+// Plans of conv1d.fwd.cuda.* and conv1d.update.cuda on emulated kernels, against the definition and
+// against each other.
+#include "tests/emulate/orders.h"
+#include "tests/support/conv1d_check.h"
+
+#include <array>
+
+namespace plait::test {
+namespace {
+
+/// In every order of threads; all candidates must give the same bits.
+void check_call(const conv1d_call &call, conv1d_filling how, rng &random) {
+    const conv1d_inputs in = random_inputs(call, how, random);
+    const double u = how == conv1d_filling::quarters ? 0 : roundoff_of(call);
+    const conv1d_results ref = conv1d_reference(in, u);
+    conv1d_outcome first;
+    for_each_candidate(call, [&](const candidate &by) {
+        for (const emulation::settings &order : walking_orders) {
+            emulation::current_settings() = order;
+            const conv1d_outcome out = result_of(call, in, by);
+            emulation::current_settings() = {};
+            if (!out.fault.empty()) return;
+            if (first.values.empty()) first = out;
+            CHECK_MESSAGE(difference(first, out) == "",
+                          "another order of threads or another candidate changes the result");
+        }
+        const conv1d_verdict v = judge(call, ref, first);
+        CHECK(v.wrong == "");
+        if (u > 0) note_ratio(by.name, v.ratio, token_of(desc_of(call).get()), config().seed);
+        note_count("emulated plans of " + by.name);
+    });
+}
+
+void check_both(conv1d_call call, rng &random) {
+    check_call(call, conv1d_filling::uniform, random);
+    call.silu = false;
+    check_call(call, conv1d_filling::quarters, random);
+}
+
+conv1d_call forward(plait_dtype x, plait_layout layout, int64_t b, int64_t c, int64_t l,
+                    int64_t k) {
+    conv1d_call call = conv1d(PLAIT_FORWARD, x, b, c, l, k);
+    call.layout = layout;
+    call.silu = true;
+    call.used = {PLAIT_BIAS};
+    return call;
+}
+
+void use(conv1d_call &call, std::initializer_list<plait_role> roles) {
+    call.used.insert(call.used.end(), roles);
+}
+
+} // namespace
+
+TEST_CASE("emulated conv1d forward: shapes") {
+    rng random(derive(config().seed, 11));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {1, 2, 3, 4, 5, 8, 9, 32, 40})
+                for (const auto &[b, c, l] :
+                     {std::array<int64_t, 3>{2, 3, 7}, {1, 8, 300}, {3, 16, 64}, {2, 5, 129}})
+                    check_both(forward(x, layout, b, c, l, k), random);
+}
+
+TEST_CASE("emulated conv1d forward: pitches and bases off alignment") {
+    rng random(derive(config().seed, 12));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {2, 4, 7})
+                for (const int64_t pitch : {0, 3, 8})
+                    for (const int64_t shift : {0, 1, 5}) {
+                        conv1d_call call = forward(x, layout, 2, 24, 203, k);
+                        call.residual = pitch == 3;
+                        check_both(laid_out(call, layout, pitch, shift), random);
+                        call = laid_out(call, layout, pitch, shift);
+                        call.offsets[PLAIT_X] = 2; // x and y lie differently
+                        check_call(call, conv1d_filling::uniform, random);
+                    }
+}
+
+TEST_CASE("emulated conv1d forward: long rows, many rows") {
+    rng random(derive(config().seed, 13));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const auto &[b, c, l] :
+                 {std::array<int64_t, 3>{1, 2, 9001}, {40, 1, 33}, {1, 1100, 40}, {300, 4, 4}})
+                check_both(forward(x, layout, b, c, l, 4), random);
+}
+
+TEST_CASE("emulated conv1d forward: states, slots, ids, packed sequences") {
+    rng random(derive(config().seed, 14));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {2, 3, 4, 7, 12})
+                for (const int64_t l : {1, 2, 3, 70, 513})
+                    for (int features = 1; features < 64; ++features) {
+                        const bool in = features & 1, out = features & 2, ids = features & 4,
+                                   varlen = features & 8, pool = features & 16,
+                                   wide = features & 32;
+                        if ((ids && varlen) || (pool && !in && !out) || (wide && !in)) continue;
+                        if (random.chance(0.5)) continue;
+                        conv1d_call call = forward(x, layout, varlen ? 1 : 2, 9, l, k);
+                        if (in) use(call, {PLAIT_STATE_IN});
+                        if (out) use(call, {PLAIT_STATE_OUT});
+                        if (ids) use(call, {PLAIT_SEQ_IDX});
+                        if (varlen) call.varlen = {5, l};
+                        if (pool) call.slots = {9, -1};
+                        if (pool && random.chance(0.5)) use(call, {PLAIT_STATUS});
+                        if (wide) call.types[PLAIT_STATE_IN] = PLAIT_F32;
+                        if (random.chance(0.3)) call.entries = k + 2;
+                        call.alias = in && out && !wide && random.chance(0.5);
+                        call.residual = random.chance(0.3);
+                        check_both(call, random);
+                    }
+}
+
+TEST_CASE("emulated conv1d forward and update: random calls") {
+    rng random(derive(config().seed, 15));
+    for (int i = 0; i < 600; ++i) {
+        const conv1d_call call = random_conv1d(random, 20000);
+        if (call.direction == PLAIT_BACKWARD) continue;
+        check_call(call, conv1d_filling::uniform, random);
+    }
+}
+
+TEST_CASE("emulated conv1d update: layouts, rings, slots") {
+    rng random(derive(config().seed, 16));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {1, 2, 3, 4, 6})
+                for (const int64_t s : {1, 2, 5})
+                    for (const int64_t c : {1, 7, 64, 520})
+                        for (int features = 0; features < 8; ++features) {
+                            if (c == 520 && s > 1) continue;
+                            const int64_t b = c > 8 ? 3 : 9;
+                            conv1d_call call = conv1d(PLAIT_UPDATE, x, b, c, s, k);
+                            call.layout = layout;
+                            call.silu = true;
+                            call.used = {PLAIT_BIAS};
+                            call.ring = features & 1;
+                            call.residual = features & 2;
+                            if (features & 4) call.slots = {b + 4, -1};
+                            if (call.ring || random.chance(0.3)) call.entries = k + 1;
+                            if (call.slots && random.chance(0.5)) use(call, {PLAIT_STATUS});
+                            if (random.chance(0.2)) call = laid_out(call, layout, 8, 0);
+                            if (random.chance(0.2)) call = laid_out(call, layout, 3, 1);
+                            check_both(call, random);
+                        }
+}
+
+} // namespace plait::test
