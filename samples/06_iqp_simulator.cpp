@@ -8,8 +8,8 @@
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <plait/plait.hpp>
-#include <thread>
 #ifdef __CUDACC__ // in a CUDA build this file is compiled by nvcc
 #    include <cuda_runtime.h>
 #    define HD __host__ __device__
@@ -82,28 +82,21 @@ static void on_host(const plait::plan &plan, const circuit &c, state &amplitudes
 
 // All circuits at once, applied to |00..0>.
 static std::vector<state> run(const std::vector<circuit> &circuits, int qubits) {
-    const plait_backend backend = plait::device_count(PLAIT_CUDA) ? PLAIT_CUDA : PLAIT_CPU;
-    const plait::plan plan(plait::context(backend), // unitary, in place
+    const bool gpu = plait::device_count(PLAIT_CUDA) > 0;
+    const plait::plan plan(plait::context(gpu ? PLAIT_CUDA : PLAIT_CPU), // unitary, in place
                            plait::wht(PLAIT_F32, {2, std::int64_t(1) << qubits})
                                .scale(std::exp2(-0.5 * qubits))
                                .in_place());
     std::printf("%zu circuits of %d qubits at once on the %s by %s\n", circuits.size(), qubits,
-                backend == PLAIT_CUDA ? "GPU" : "CPU", plan.candidate().c_str());
+                gpu ? "GPU" : "CPU", plan.candidate().c_str());
     std::vector<state> states(circuits.size(), state(size_t(2) << qubits));
-    std::vector<std::thread> threads;
-    std::vector<std::string> failures(circuits.size());
+    std::vector<std::future<void>> runs;
     for (size_t i = 0; i < circuits.size(); ++i)
-        threads.emplace_back([&, i] {
-            try {
-                states[i][0] = 1;
-                (backend == PLAIT_CUDA ? on_device : on_host)(plan, circuits[i], states[i]);
-            } catch (const std::exception &e) {
-                failures[i] = e.what();
-            }
-        });
-    for (std::thread &t : threads) t.join();
-    for (const std::string &f : failures)
-        if (!f.empty()) throw std::runtime_error(f);
+        runs.push_back(std::async(std::launch::async, [&, i] {
+            states[i][0] = 1;
+            (gpu ? on_device : on_host)(plan, circuits[i], states[i]);
+        }));
+    for (std::future<void> &r : runs) r.get(); // throws what went wrong there
     return states;
 }
 
