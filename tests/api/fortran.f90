@@ -182,14 +182,14 @@ contains
     call expect(plait_desc_set_varlen(desc, 2_c_int64_t, 3_c_int64_t) == PLAIT_OK, 'varlen')
     call expect(plait_desc_check(desc) == PLAIT_ERR_INVALID_DESC, 'batch of packed sequences')
     call plait_desc_destroy(desc)
-    exec = made(token)
+    exec = made(token // ':x.a4:y.a4:w.a4:state_out.a4')
     call expect(plait_exec_run_args(exec, [plait_arg(PLAIT_X, c_loc(x)), &
       plait_arg(PLAIT_Y, c_loc(y)), plait_arg(PLAIT_W, c_loc(w)), &
       plait_arg(PLAIT_STATE_OUT, c_loc(state))], 4_c_int) == PLAIT_OK, 'forward')
     call expect(all(reshape(y, [6]) == [1, 12, 23, 4, 45, 56]), 'values of the convolution')
     call expect(all(reshape(state, [2]) == [3, 6]), 'values of the state')
     call plait_exec_destroy(exec)
-    exec = made('conv1d.update:f32:b2:c1:t1:k2')
+    exec = made('conv1d.update:f32:b2:c1:t1:k2:x.a4:y.a4:w.a4:state.a4')
     x1 = reshape([7, 8], [1, 1, 2])
     call expect(plait_exec_run_args(exec, [plait_arg(PLAIT_X, c_loc(x1)), &
       plait_arg(PLAIT_Y, c_loc(y1)), plait_arg(PLAIT_W, c_loc(w)), &
