@@ -36,7 +36,12 @@ if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda wht_block
     suite cuda wht_two_pass
     suite cuda wht_latency --latency
+    suite cuda conv1d_fwd
+    suite cuda conv1d_bwd
+    suite cuda conv1d_update --latency
 fi
-suffix=.1thread suite cpu wht_cpu --threads 1
-suite cpu wht_cpu
+for family in wht conv1d; do
+    suffix=.1thread suite cpu "${family}_cpu" --threads 1
+    suite cpu "${family}_cpu"
+done
 exit "$failed"

@@ -31,7 +31,7 @@ struct buffer_set {
 /// A source and a target that lie elsewhere: where two large buffers lie changes the speed of a
 /// copy between them by up to a half.
 struct copy_place {
-    /// `number` moves the target against the source by an odd number of cache lines.
+    /// `number`: by so many large pages and cache lines the target is moved.
     copy_place(cases::device &dev, size_t copied, int number, const void *data);
     static size_t bytes_needed(size_t copied, int number);
     cases::buffer source, target;

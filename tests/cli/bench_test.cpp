@@ -30,8 +30,9 @@ TEST_CASE("records have every field") {
             CHECK(j.at(text).is_string());
             CHECK(!j.at(text).get<std::string>().empty());
         }
-        for (const char *positive : {"median_us", "min_us", "copy_us", "r", "gbps", "est_us",
-                                     "rel_err", "bytes", "reps", "calls", "sets", "threads"}) {
+        for (const char *positive :
+             {"median_us", "min_us", "copy_us", "r", "gbps", "est_us", "rel_err", "bytes", "reps",
+              "calls", "sets", "threads", "places"}) {
             INFO(positive);
             CHECK(j.at(positive).get<double>() > 0);
         }
@@ -85,6 +86,12 @@ TEST_CASE("all candidates, suites") {
         {"--suite", std::string(PLAIT_SOURCE_DIR) + "/benchmarks/suites/wht_smoke.txt", "--json"}));
     CHECK(o.code == 0);
     CHECK(o.json_lines().size() == 7);
+    const outcome conv = program(
+        bench({"--suite", std::string(PLAIT_SOURCE_DIR) + "/benchmarks/suites/conv1d_smoke.txt",
+               "--all-candidates", "--json"}));
+    INFO(conv.err);
+    CHECK(conv.code == 0);
+    CHECK(conv.json_lines().size() >= 4);
 }
 
 TEST_CASE("what cannot be measured") {
