@@ -79,7 +79,7 @@ template <typename T> struct source {
     bool masked() const { return p.seq_idx.used(); }
 
     int32_t id(int64_t at) const {
-        if (at >= s.length) return no_id;
+        if (at >= s.length || s.length == 0) return no_id;
         if (at < 0 && !p.state_in.used()) return no_id;
         return std::max(a.seq_idx[s.row * p.seq_idx.b + (at < 0 ? 0 : at) * p.seq_idx.t], no_id);
     }
