@@ -30,6 +30,12 @@ kernel_list list_conv1d_fwd_bct_tiled_f32();
 kernel_list list_conv1d_fwd_bct_tiled_f16();
 kernel_list list_conv1d_fwd_bct_tiled_bf16();
 kernel_list list_conv1d_update_any();
+kernel_list list_conv1d_update_rows_f32();
+kernel_list list_conv1d_update_rows_f16();
+kernel_list list_conv1d_update_rows_bf16();
+kernel_list list_conv1d_update_lines_f32();
+kernel_list list_conv1d_update_lines_f16();
+kernel_list list_conv1d_update_lines_bf16();
 kernel_list list_conv1d_common();  ///< conv1d.offsets, conv1d.state
 kernel_list list_conv1d_bwd_bct_f32();
 kernel_list list_conv1d_bwd_bct_f16();

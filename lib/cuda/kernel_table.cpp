@@ -21,6 +21,12 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_common,
         list_conv1d_fwd_any,
         list_conv1d_update_any,
+        list_conv1d_update_rows_f32,
+        list_conv1d_update_rows_f16,
+        list_conv1d_update_rows_bf16,
+        list_conv1d_update_lines_f32,
+        list_conv1d_update_lines_f16,
+        list_conv1d_update_lines_bf16,
         list_conv1d_fwd_bct,
         list_conv1d_fwd_btc_f32,
         list_conv1d_fwd_btc_f16,
@@ -29,6 +35,9 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_fwd_bct_tiled_f16,
         list_conv1d_fwd_bct_tiled_bf16,
         list_conv1d_bwd_any,
+        list_conv1d_bwd_bct_f32,
+        list_conv1d_bwd_bct_f16,
+        list_conv1d_bwd_bct_bf16,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

@@ -145,6 +145,27 @@ void conv1d_add_state(pipeline &out, const conv1d_problem &p, const conv1d_seque
     out.steps.push_back(std::move(s));
 }
 
+bool conv1d_taps_packed(const conv1d_problem &p) {
+    const int64_t bytes = 4 * scalar_bytes(p.w.type);
+    return p.width == 4 && p.w.t == 1 && p.w.align >= bytes && (p.channels <= 1 || p.w.c % 4 == 0);
+}
+
+verdict conv1d_vector_types(const conv1d_problem &p) {
+    const scalar s = p.x.type;
+    if (elements(p) == 0) return "y is empty; only states are to be written";
+    if (s == scalar::f64) return "x is f64; needs f16, bf16 or f32";
+    if (p.y.type != s) return text("y is ", scalar_name(p.y.type), " and x ", scalar_name(s));
+    const auto fits = [&](const conv1d_view &v) {
+        return !v.used() || v.type == s || v.type == scalar::f32;
+    };
+    if (!fits(p.w)) return text("w is ", scalar_name(p.w.type), "; needs x's type or f32");
+    if (!fits(p.bias)) return text("bias is ", scalar_name(p.bias.type), "; needs x's type or f32");
+    if (!fits(p.state_in))
+        return text("state_in is ", scalar_name(p.state_in.type), "; needs x's type or f32");
+    if (p.accumulator != scalar::f32) return "a tensor is f64";
+    return "";
+}
+
 int64_t conv1d_bytes_read(const conv1d_problem &p) {
     int64_t bytes = elements(p) * scalar_bytes(p.x.type) +
                     p.channels * p.width * scalar_bytes(p.w.type) + history_bytes(p);

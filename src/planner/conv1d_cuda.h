@@ -24,6 +24,11 @@ conv1d_sequences conv1d_add_offsets(pipeline &, const conv1d_problem &, int last
 /// Appends conv1d.state; STATE_OUT is in use.
 void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sequences &);
 
+/// Whether the four taps of a channel are one aligned access.
+bool conv1d_taps_packed(const conv1d_problem &);
+/// Rules of the kernels that hold x, y as vectors of f16, bf16 or f32.
+verdict conv1d_vector_types(const conv1d_problem &);
+
 /// What x, y and a main kernel's other tensors take, each byte once.
 int64_t conv1d_bytes_read(const conv1d_problem &);
 int64_t conv1d_bytes_written(const conv1d_problem &);

@@ -68,29 +68,6 @@ bool rows_aligned(const conv1d_problem &p, const conv1d_view &v) {
            (p.channels <= 1 || multiple_of_16(v.c, v.type));
 }
 
-/// Whether the four taps of a channel are one aligned access.
-bool taps_packed(const conv1d_problem &p) {
-    const int64_t bytes = 4 * scalar_bytes(p.w.type);
-    return p.width == 4 && p.w.t == 1 && p.w.align >= bytes && (p.channels <= 1 || p.w.c % 4 == 0);
-}
-
-/// Rules of the kernels with 16-byte accesses.
-verdict vector_types(const conv1d_problem &p) {
-    const scalar s = p.x.type;
-    if (outputs(p) == 0) return "y is empty; only states are to be written";
-    if (s == scalar::f64) return "x is f64; needs f16, bf16 or f32";
-    if (p.y.type != s) return text("y is ", scalar_name(p.y.type), " and x ", scalar_name(s));
-    const auto fits = [&](const conv1d_view &v) {
-        return !v.used() || v.type == s || v.type == scalar::f32;
-    };
-    if (!fits(p.w)) return text("w is ", scalar_name(p.w.type), "; needs x's type or f32");
-    if (!fits(p.bias)) return text("bias is ", scalar_name(p.bias.type), "; needs x's type or f32");
-    if (!fits(p.state_in))
-        return text("state_in is ", scalar_name(p.state_in.type), "; needs x's type or f32");
-    if (p.accumulator != scalar::f32) return "a tensor is f64";
-    return "";
-}
-
 verdict time_contiguous(const conv1d_problem &p) {
     if (p.length <= 1) return "";
     if (p.x.t != 1) return text("time of x has stride ", p.x.t, "; needs 1");
@@ -107,7 +84,7 @@ void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
     a.w_wide = p.w.type == scalar::f32;
     a.bias_wide = p.bias.type == scalar::f32;
     a.state_wide = p.state_in.type == scalar::f32;
-    a.w_packed = taps_packed(p);
+    a.w_packed = conv1d_taps_packed(p);
 }
 
 /// The offsets, the kernel that writes y, the state.
@@ -176,7 +153,7 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     const verdict shared = conv1d_cuda_device(problem, device);
     if (!shared.empty()) return shared;
     const conv1d_problem &p = problem.conv1d();
-    verdict v = vector_types(p);
+    verdict v = conv1d_vector_types(p);
     if (v.empty()) v = time_contiguous(p);
     if (!v.empty()) return v;
     if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
@@ -218,7 +195,7 @@ verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &de
     const verdict shared = conv1d_cuda_device(problem, device);
     if (!shared.empty()) return shared;
     const conv1d_problem &p = problem.conv1d();
-    verdict v = vector_types(p);
+    verdict v = conv1d_vector_types(p);
     if (v.empty()) v = time_contiguous(p);
     if (!v.empty()) return v;
     if (p.varlen) return "packed sequences are in use";
@@ -281,7 +258,7 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     const verdict shared = conv1d_cuda_device(problem, device);
     if (!shared.empty()) return shared;
     const conv1d_problem &p = problem.conv1d();
-    const verdict v = vector_types(p);
+    const verdict v = conv1d_vector_types(p);
     if (!v.empty()) return v;
     if (p.channels > 1 && p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
     if (p.channels > 1 && p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");

@@ -11,6 +11,53 @@ namespace {
 constexpr double any_slots = 200;
 constexpr double any_slots_per_tap = 40;
 
+/// Shares of the copy bandwidth of the two kinds.
+constexpr double any_share = 0.5;
+constexpr double vector_share = 0.9;
+constexpr double vector_slots = 30;
+/// Below this many threads of an SM the variants with few channels a thread are faster.
+constexpr int64_t crowd = 256;
+
+/// How a vector variant does the call; vector 0: none does.
+struct vector_choice {
+    int vector;
+    conv1d_update_state state;
+};
+
+bool state_fits(const conv1d_problem &p, int vector, conv1d_update_state how) {
+    const conv1d_view &s = p.state_in;
+    const int64_t bytes = int64_t{vector} * scalar_bytes(s.type);
+    const int64_t rows = p.pooled ? p.slots : p.batch;
+    if (s.align < bytes || (rows > 1 && s.b % vector != 0)) return false;
+    if (how == conv1d_update_state::rows)
+        return (p.channels <= 1 || s.c == 1) && (p.entries <= 1 || s.t % vector == 0);
+    return !p.ring && (p.entries <= 1 || s.t == 1) && (p.channels <= 1 || s.c == p.entries);
+}
+
+vector_choice choose_vector(const conv1d_problem &p, const profile &device) {
+    const vector_choice none{0, conv1d_update_state::rows};
+    if (p.length != 1 || p.width < 2 || p.width > 4) return none;
+    if (!conv1d_vector_types(p).empty() || p.state_in.type != p.x.type) return none;
+    if (p.ring ? p.entries > INT32_MAX : p.entries != p.width - 1) return none;
+    if (p.channels > 1 && (p.x.c != 1 || p.y.c != 1)) return none;
+    const auto fits = [&](const conv1d_view &v, int vector) {
+        return v.align >= int64_t{vector} * scalar_bytes(v.type) &&
+               (p.batch <= 1 || v.b % vector == 0);
+    };
+    const int many = conv1d_update_vector(p.x.type, false);
+    const bool crowded = p.batch * (p.channels / many) >= device.sms * crowd;
+    for (const bool few : {!crowded, crowded}) {
+        const int v = conv1d_update_vector(p.x.type, few);
+        const int64_t groups = p.channels / v;
+        if (p.channels % v != 0 || groups > conv1d_update_most_groups) continue;
+        if (p.batch > conv1d_most_blocks / groups) continue;
+        if (!fits(p.x, v) || !fits(p.y, v)) continue;
+        for (const auto how : {conv1d_update_state::rows, conv1d_update_state::lines})
+            if (state_fits(p, v, how)) return {v, how};
+    }
+    return none;
+}
+
 } // namespace
 
 verdict conv1d_cuda_update_applicable(const problem &problem, const profile &device) {
@@ -21,12 +68,15 @@ verdict conv1d_cuda_update_applicable(const problem &problem, const profile &dev
 
 cost conv1d_cuda_update_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return conv1d_cuda_cost(
-        p, device, 0.8, any_slots + any_slots_per_tap * static_cast<double>(p.width),
-        static_cast<double>(p.batch * p.channels), conv1d_needs_offsets(p) ? 2 : 1);
+    const int vector = choose_vector(p, device).vector;
+    const double width = static_cast<double>(p.width);
+    const double slots = vector > 0 ? vector_slots + width : any_slots + any_slots_per_tap * width;
+    const double threads = static_cast<double>(p.batch) * static_cast<double>(p.channels);
+    return conv1d_cuda_cost(p, device, vector > 0 ? vector_share : any_share, slots,
+                            threads / (vector > 0 ? vector : 1), conv1d_needs_offsets(p) ? 2 : 1);
 }
 
-pipeline conv1d_cuda_update_build(const problem &problem, const profile &) {
+pipeline conv1d_cuda_update_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
     pipeline out;
     const conv1d_sequences from = conv1d_add_offsets(out, p, 1);
@@ -65,7 +115,13 @@ pipeline conv1d_cuda_update_build(const problem &problem, const profile &) {
     a.state_type = p.state_in.type;
     a.silu = p.silu;
     a.residual = p.residual;
-    const conv1d_launch l = conv1d_update_any_launch(p.accumulator, p.batch, p.channels);
+    a.w_wide = p.w.type == scalar::f32;
+    a.bias_wide = p.bias.type == scalar::f32;
+    a.w_packed = conv1d_taps_packed(p);
+    const vector_choice chosen = choose_vector(p, device);
+    const conv1d_launch l = chosen.vector > 0
+                                ? conv1d_update_launch(a, chosen.vector, chosen.state)
+                                : conv1d_update_any_launch(p.accumulator, p.batch, p.channels);
     s.variant = l.variant;
     s.grid = l.grid;
     s.block = l.threads;

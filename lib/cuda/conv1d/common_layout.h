@@ -34,6 +34,22 @@ PLAIT_HD constexpr uint32_t conv1d_quotient(uint32_t n, const conv1d_divisor &by
     return static_cast<uint32_t>((static_cast<uint64_t>(n) * by.multiplier) >> by.shift);
 }
 
+/// Number block * threads + thread = line * d + item.
+struct conv1d_place {
+    int64_t line;
+    uint32_t item;
+};
+
+/// Without a 64-bit division: block = rounds * d + rest, and threads * d are whole lines. For
+/// d * threads <= 2^31 and block < 2^31.
+PLAIT_HD constexpr conv1d_place conv1d_place_of(const conv1d_divisor &by, uint32_t block,
+                                                uint32_t thread, uint32_t threads) {
+    const uint32_t rounds = conv1d_quotient(block, by);
+    const uint32_t n = (block - rounds * by.d) * threads + thread;
+    const uint32_t lines = conv1d_quotient(n, by);
+    return {static_cast<int64_t>(rounds) * threads + lines, n - lines * by.d};
+}
+
 /// How the planner launches an instantiated kernel of this folder.
 struct conv1d_launch {
     char variant[32]; ///< names the instantiation in the kernel table

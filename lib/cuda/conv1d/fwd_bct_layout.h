@@ -39,20 +39,6 @@ constexpr int64_t conv1d_bct_most_tiles = INT64_C(1) << 23; ///< of a row
 constexpr int64_t conv1d_bct_most_length = INT64_C(1) << 30;
 constexpr int64_t conv1d_bct_most_rows = INT32_MAX;
 
-struct conv1d_bct_place {
-    int64_t row;
-    uint32_t tile;
-};
-
-/// Tile of a thread: number block * threads + thread = row * tiles + tile, without 64-bit division.
-PLAIT_HD constexpr conv1d_bct_place conv1d_bct_place_of(const conv1d_divisor &tiles, uint32_t block,
-                                                        uint32_t thread) {
-    const uint32_t rounds = conv1d_quotient(block, tiles);
-    const uint32_t n = (block - rounds * tiles.d) * conv1d_bct_threads + thread;
-    const uint32_t rows = conv1d_quotient(n, tiles);
-    return {static_cast<int64_t>(rounds) * conv1d_bct_threads + rows, n - rows * tiles.d};
-}
-
 /// First token of a tile in a row that begins `offset` elements behind a multiple of 16 bytes.
 PLAIT_HD constexpr int32_t conv1d_bct_first(scalar s, uint32_t tile, int32_t offset) {
     return static_cast<int32_t>(tile) * conv1d_bct_tile(s) - offset;

@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(T
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
     const int64_t rows = static_cast<int64_t>(a.channel_count.d) * a.batch;
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
-        if (at.row < rows) conv1d_bct_tile_body<S, Taps, Full>(a, at.row, at.tile);
+        const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_bct_threads);
+        if (at.line < rows) conv1d_bct_tile_body<S, Taps, Full>(a, at.line, at.item);
     }
 }
 

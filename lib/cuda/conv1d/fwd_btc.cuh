@@ -163,9 +163,9 @@ __global__ void __launch_bounds__(conv1d_btc_threads, conv1d_btc_blocks_per_sm(T
     conv1d_fwd_btc(const __grid_constant__ conv1d_fwd_args a) {
     const int64_t lines = static_cast<int64_t>(a.strips.d) * a.batch;
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        const conv1d_btc_place at = conv1d_btc_place_of(a.across, block, threadIdx.x);
+        const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_btc_threads);
         if (at.line < lines)
-            conv1d_btc_strip_body<S, V, Taps, Full>(a, static_cast<uint32_t>(at.line), at.group);
+            conv1d_btc_strip_body<S, V, Taps, Full>(a, static_cast<uint32_t>(at.line), at.item);
     }
 }
 

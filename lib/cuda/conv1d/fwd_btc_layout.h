@@ -23,18 +23,6 @@ constexpr int64_t conv1d_btc_most_groups = INT64_C(1) << 23;
 constexpr int conv1d_btc_longest_strip = 128;
 constexpr int conv1d_btc_shortest_strip = 16;
 
-struct conv1d_btc_place {
-    int64_t line; ///< row * strips + strip
-    uint32_t group;
-};
-
-PLAIT_HD constexpr conv1d_btc_place conv1d_btc_place_of(const conv1d_divisor &groups,
-                                                        uint32_t block, uint32_t thread) {
-    const conv1d_bct_place at = conv1d_bct_place_of(groups, block, thread);
-    return {at.row, at.tile};
-}
-static_assert(conv1d_btc_threads == conv1d_bct_threads, "one map for both");
-
 /// Strips halve until there are this many threads: several waves of what the device holds.
 constexpr int32_t conv1d_btc_strip(int64_t rows, int64_t length, int64_t groups, int64_t threads) {
     int32_t strip = conv1d_btc_longest_strip;

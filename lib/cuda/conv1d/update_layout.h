@@ -21,8 +21,11 @@ struct conv1d_update_args {
     int32_t pad;
     scalar x_type, y_type, w_type, bias_type, state_type;
     bool silu, residual;
-    bool w_wide, bias_wide;        ///< f32 beside 16-bit x; vector variants only
-    conv1d_divisor channel_groups; ///< of the vector variants
+    // Of the vector variants:
+    bool w_wide, bias_wide; ///< f32 beside 16-bit x
+    bool w_packed;          ///< four taps of a channel are one aligned access
+    conv1d_divisor groups;  ///< threads of a row
+    uint32_t blocks;
 };
 
 constexpr int conv1d_update_threads = 64; ///< small blocks: a single row fills more SMs
@@ -50,6 +53,60 @@ PLAIT_HD constexpr int64_t conv1d_ring_start(int64_t position, int64_t entries) 
 PLAIT_HD constexpr int64_t conv1d_ring_entry(int64_t start, int64_t p, int64_t entries) {
     const int64_t i = start + p;
     return i < 0 ? i + entries : i >= entries ? i - entries : i;
+}
+
+// ---- Vector variants: one sample a row, 2 <= width <= 4, x, y and state of one type ----------
+
+/// How a thread finds the history of its channels.
+enum class conv1d_update_state {
+    rows,  ///< [slot][entry][channel], linear with entries = width - 1, or a ring
+    lines, ///< [slot][channel][entry], packed, linear with entries = width - 1
+};
+
+/// Channels of a thread: 16 bytes of them, or few, so that a small batch fills more SMs.
+PLAIT_HD constexpr int conv1d_update_vector(scalar s, bool few) {
+    return s == scalar::f32 ? (few ? 1 : 4) : (few ? 2 : 8);
+}
+
+/// Element of what a thread loads of the state: sample d before the current one of its channel i.
+/// Access j holds elements j * vector ...
+PLAIT_HD constexpr int conv1d_update_element(conv1d_update_state how, int vector, int width,
+                                             int channel, int d) {
+    const int entry = width - 1 - d;
+    return how == conv1d_update_state::rows ? entry * vector + channel
+                                            : channel * (width - 1) + entry;
+}
+
+/// "bf16.k4.v8.rows".
+constexpr conv1d_name conv1d_update_variant(scalar s, int width, int vector,
+                                            conv1d_update_state how) {
+    conv1d_name name{};
+    int at = 0;
+    conv1d_append(name, at, scalar_name(s));
+    conv1d_append(name, at, ".k");
+    conv1d_append(name, at, width);
+    conv1d_append(name, at, ".v");
+    conv1d_append(name, at, vector);
+    conv1d_append(name, at, how == conv1d_update_state::rows ? ".rows" : ".lines");
+    return name;
+}
+
+constexpr int64_t conv1d_update_most_groups = INT64_C(1) << 24; ///< of a row
+
+/// batch * channels / vector / threads < 2^31.
+constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
+                                             conv1d_update_state how) {
+    const int64_t groups = a.channels / vector;
+    const int64_t blocks = conv1d_ceil_div(a.batch * groups, conv1d_update_threads);
+    a.groups = conv1d_divisor_of(groups);
+    a.blocks = static_cast<uint32_t>(blocks);
+    const conv1d_name name =
+        conv1d_update_variant(a.x_type, static_cast<int>(a.width), vector, how);
+    conv1d_launch l{};
+    for (int i = 0; i < 32; ++i) l.variant[i] = name.text[i];
+    l.threads = conv1d_update_threads;
+    l.grid = blocks;
+    return l;
 }
 
 } // namespace plait::impl
