@@ -166,12 +166,20 @@ TEST_CASE("conv1d property: BCT = BTC, any pitch, any base, the same bits") {
                 for (const int64_t shift : {0, 1}) {
                     const conv1d_call c = laid_out(any, layout, pitch, shift);
                     for_each_candidate(c, [&](const candidate &by) {
-                        conv1d_outcome out = result_of(c, in, by);
-                        const auto known = first.find(by.name);
-                        if (known == first.end())
-                            first[by.name] = out;
-                        else
-                            CHECK(difference(known->second, out) == "");
+                        const conv1d_outcome out = result_of(c, in, by);
+                        // Sums over tokens have an order that a layout may choose, but not a base.
+                        const std::string sums =
+                            by.name + std::to_string(layout) + std::to_string(pitch);
+                        conv1d_outcome samples = out;
+                        samples.values.erase(PLAIT_DW);
+                        samples.values.erase(PLAIT_DBIAS);
+                        const auto check = [&](const std::string &key, const conv1d_outcome &now) {
+                            const auto known = first.find(key);
+                            if (known != first.end()) CHECK(difference(known->second, now) == "");
+                            first.emplace(key, now);
+                        };
+                        check(by.name, samples);
+                        check(sums, out);
                     });
                 }
     }
@@ -239,7 +247,7 @@ TEST_CASE("conv1d property: large calls that use all threads are right and repea
     for (const plait_layout layout : layouts)
         for (const plait_direction direction : {PLAIT_FORWARD, PLAIT_BACKWARD}) {
             if (config().small || config().brief) continue;
-            conv1d_call c = conv1d(direction, PLAIT_BF16, 3, 70, 1031, 4);
+            conv1d_call c = conv1d(direction, PLAIT_BF16, 2, 70, 519, 4);
             c.layout = layout;
             c.used = {PLAIT_BIAS, PLAIT_STATE_IN, PLAIT_STATE_OUT};
             c.silu = true;

@@ -317,7 +317,7 @@ TEST_CASE("conv1d property: STATE_OUT in the place of STATE_IN, for every length
                     std::vector<int64_t> some = lengths(k);
                     for (int64_t d = -2; d <= 2; ++d)
                         some.push_back(std::max<int64_t>(0, entries + d));
-                    some.push_back(2048);
+                    if (k == 4 && extra == 0) some.push_back(2048);
                     for (const int64_t length : some) {
                         conv1d_call c = with_states(type, layout, 2, 11, length, k, entries);
                         const conv1d_inputs in = random_inputs(c, conv1d_filling::uniform, random);
