@@ -1,7 +1,8 @@
 // conv1d.bwd.cuda.{bct,btc,any}: which problems they take, what they cost, their steps:
-//   conv1d.offsets (packed sequences), the main kernel (dx, partial sums of dw and dbias),
-//   conv1d.bwd_reduce, conv1d.bwd_state.
+//   conv1d.offsets (packed sequences), conv1d.bwd_marks (fast kernels with features), the main
+//   kernel (dx, partial sums of dw and dbias), conv1d.bwd_reduce, conv1d.bwd_state.
 #include "lib/cuda/conv1d/bwd_any_layout.h"
+#include "lib/cuda/conv1d/bwd_bct_layout.h"
 #include "lib/cuda/conv1d/offsets_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_candidates.h"
@@ -41,15 +42,35 @@ bool runs_offsets(const conv1d_problem &p) {
 
 /// The main kernel of a candidate.
 struct main_step {
+    const char *kernel;
     conv1d_launch launch;
     conv1d_bwd_args args;
 };
 
 main_step main_of(way how, const conv1d_problem &p, const profile &device) {
-    main_step m{{}, conv1d_bwd_args_of(p)};
-    (void)how;
-    m.launch = conv1d_bwd_any_fill(p, device.sms, device.smem_per_block, &m.args);
+    main_step m{nullptr, {}, conv1d_bwd_args_of(p)};
+    switch (how) {
+    case way::bct:
+        m.kernel = "conv1d.bwd_bct";
+        m.launch = conv1d_bwd_bct_fill(p, device.sms, &m.args);
+        break;
+    case way::btc:
+    case way::any:
+        m.kernel = "conv1d.bwd_any";
+        m.launch = conv1d_bwd_any_fill(p, device.sms, device.smem_per_block, &m.args);
+        break;
+    }
     return m;
+}
+
+bool runs_marks(way how, const conv1d_problem &p) {
+    return how != way::any && runs_main(p) && conv1d_bwd_marked(p);
+}
+
+double marks_bytes(way how, const conv1d_problem &p) {
+    if (!runs_marks(how, p)) return 0;
+    return static_cast<double>(p.batch) * static_cast<double>(p.length) *
+           conv1d_mark_bytes(p.width);
 }
 
 int64_t accumulator_bytes(const conv1d_problem &p) { return scalar_bytes(p.accumulator); }
@@ -70,6 +91,30 @@ verdict built_for(const profile &device) {
                 device.cc_major, '.', device.cc_minor);
 }
 
+/// What the fast kernels ask for.
+verdict fast_rule(way how, const conv1d_problem &p) {
+    if (p.x.type == scalar::f64) return "x is f64; needs f16, bf16 or f32";
+    if (p.accumulator == scalar::f64) return "a tensor is f64; sums must be f32";
+    for (const auto &[name, v] : {std::pair{"dy", &p.dy}, std::pair{"dx", &p.dx}})
+        if (v->used() && v->type != p.x.type)
+            return text(name, " is ", scalar_name(v->type), "; needs the type of x, ",
+                        scalar_name(p.x.type));
+    if (p.width > conv1d_bwd_bct_longest)
+        return text("width=", p.width, " is over ", conv1d_bwd_bct_longest);
+    constexpr int64_t most = int64_t{1} << 30;
+    if (p.length > most) return text("length=", p.length, " is over ", most);
+    if (p.batch > most) return text("batch=", p.batch, " is over ", most);
+    for (const auto &[name, v] :
+         {std::pair{"x", &p.x}, std::pair{"dy", &p.dy}, std::pair{"dx", &p.dx}}) {
+        const int64_t stride = how == way::bct ? v->t : v->c;
+        const int64_t extent = how == way::bct ? p.length : p.channels;
+        if (v->used() && stride != 1 && extent > 1)
+            return text(how == way::bct ? "time" : "channel", " stride ", stride, " of ", name,
+                        "; needs 1");
+    }
+    return "";
+}
+
 verdict applicable(const problem &problem, const profile &device, way how) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     if (problem.empty) return "the problem is empty: there is nothing to run";
@@ -80,8 +125,10 @@ verdict applicable(const problem &problem, const profile &device, way how) {
         if (how != way::any) return "no token contributes to dx, dw or dbias";
         return fits_memory(problem, device, p.varlen ? p.sequences * 16 : 0);
     }
+    if (how != way::any)
+        if (const verdict own = fast_rule(how, p); !own.empty()) return own;
     const main_step m = main_of(how, p, device);
-    const double work = (wants_sums(p) ? partial_bytes(p, m.args) : 0) +
+    const double work = marks_bytes(how, p) + (wants_sums(p) ? partial_bytes(p, m.args) : 0) +
                         (p.varlen ? static_cast<double>(p.sequences) * 16 : 0);
     if (work > 1e18) return "its partial sums have more bytes than 64 bits count";
     return fits_memory(problem, device, static_cast<int64_t>(work));
@@ -92,13 +139,24 @@ verdict applicable(const problem &problem, const profile &device, way how) {
 /// Shares of the copy bandwidth for the bytes of x, dy and dx. Instructions decide for `any`: its
 /// elements go through accessors, taps and all.
 constexpr double any_share = 0.08;
+/// Instructions of an element in the fast kernels: three products for each tap, g, and the rest.
+constexpr double element_slots = 10, silu_slots = 9, marks_slots = 3;
+constexpr double issue_share = 0.85;
+
+double fast_slots(way how, const conv1d_problem &p) {
+    const int taps = conv1d_bwd_taps(p.width);
+    return element_slots + (p.silu ? 3 : 2) * taps + (p.silu ? silu_slots : 0) +
+           (runs_marks(how, p) ? marks_slots : 0);
+}
+
 constexpr double state_seconds_per_element = 1e-10;
 constexpr double latency_seconds = 2e-6; ///< of a launch whose work is short
 
 cost estimate(const problem &problem, const profile &device, way how) {
     const conv1d_problem &p = problem.conv1d();
     cost c;
-    int launches = (runs_offsets(p) ? 1 : 0) + (wants_sums(p) ? 1 : 0) + (runs_state(p) ? 1 : 0);
+    int launches = (runs_offsets(p) ? 1 : 0) + (runs_marks(how, p) ? 1 : 0) +
+                   (wants_sums(p) ? 1 : 0) + (runs_state(p) ? 1 : 0);
     if (runs_main(p)) {
         const main_step m = main_of(how, p, device);
         ++launches;
@@ -107,7 +165,10 @@ cost estimate(const problem &problem, const profile &device, way how) {
         const double taps = 1 + static_cast<double>(p.width) / 8;
         const double sums = wants_sums(p) ? 2 * partial_bytes(p, m.args) : 0;
         c.memory_seconds = (elements_of(p) * bytes + sums) / device.copy_bandwidth;
-        c.compute_seconds = elements_of(p) * bytes * taps / (device.copy_bandwidth * any_share);
+        c.compute_seconds =
+            how == way::any
+                ? elements_of(p) * bytes * taps / (device.copy_bandwidth * any_share)
+                : elements_of(p) * fast_slots(how, p) / (device.f32_per_second * issue_share);
     }
     if (runs_state(p))
         c.compute_seconds += static_cast<double>(p.sequences) * static_cast<double>(p.channels) *
@@ -138,7 +199,7 @@ int64_t bytes_of(const problem &problem, std::initializer_list<plait_role> roles
 
 /// The workspace of a pipeline: pieces that are not in use have the number -1.
 struct pieces {
-    int spans = -1, partial = -1;
+    int spans = -1, marks = -1, partial = -1;
 };
 
 operand piece_or_none(int piece, bool written) {
@@ -155,10 +216,11 @@ std::vector<operand> operands_of(const problem &problem, const pieces &w, bool s
             piece_or_none(w.spans, false),
             input_of(problem, PLAIT_DY),
             input_of(problem, PLAIT_DSTATE_OUT),
-            operand{},
+            piece_or_none(w.marks, false),
             state ? operand{} : output_of(problem, PLAIT_DX),
             state ? operand{} : piece_or_none(w.partial, true),
-            state ? output_of(problem, PLAIT_DSTATE_IN) : operand{}};
+            state ? output_of(problem, PLAIT_DSTATE_IN) : operand{},
+            operand{}};
 }
 
 void set_launch(step &s, const conv1d_launch &l) {
@@ -230,10 +292,27 @@ step state_step(const problem &problem, const pieces &w) {
     return s;
 }
 
-step main_of_step(const problem &problem, const main_step &m, const char *kernel, const pieces &w) {
+step marks_step(const problem &problem, const pieces &w) {
     const conv1d_problem &p = problem.conv1d();
     step s;
-    s.kernel = kernel;
+    s.kernel = "conv1d.bwd_marks";
+    s.variant = conv1d_short_marks(p.width) ? "u8" : "u64";
+    s.grid = conv1d_grid(p.batch * p.length, conv1d_bwd_threads);
+    s.block = conv1d_bwd_threads;
+    s.operands = operands_of(problem, w, false);
+    for (operand &o : s.operands)
+        if (o.written || (o.from == operand::source::work && o.piece == w.marks)) o = operand{};
+    s.operands.back() = piece_operand(w.marks, true);
+    s.args = step_args(conv1d_bwd_args_of(p));
+    s.bytes_read = bytes_of(problem, {PLAIT_SEQ_IDX});
+    s.bytes_written = p.batch * p.length * conv1d_mark_bytes(p.width);
+    return s;
+}
+
+step main_of_step(const problem &problem, const main_step &m, const pieces &w) {
+    const conv1d_problem &p = problem.conv1d();
+    step s;
+    s.kernel = m.kernel;
     set_launch(s, m.launch);
     s.operands = operands_of(problem, w, false);
     s.args = step_args(m.args);
@@ -249,20 +328,24 @@ step main_of_step(const problem &problem, const main_step &m, const char *kernel
 pipeline build(const problem &problem, const profile &device, way how) {
     const conv1d_problem &p = problem.conv1d();
     const bool main = runs_main(p), sums = wants_sums(p), state = runs_state(p);
-    const bool offsets = runs_offsets(p);
-    const int main_at = offsets ? 1 : 0, reduce_at = main_at + (main ? 1 : 0);
-    const int state_at = reduce_at + (sums ? 1 : 0);
+    const bool offsets = runs_offsets(p), marks = runs_marks(how, p);
+    const int marks_at = offsets ? 1 : 0, main_at = marks_at + (marks ? 1 : 0);
+    const int reduce_at = main_at + (main ? 1 : 0), state_at = reduce_at + (sums ? 1 : 0);
     pipeline out;
     pieces w;
     main_step m{};
     if (main) m = main_of(how, p, device);
     if (offsets && p.sequences > 0)
         w.spans = out.work.book("spans", p.sequences * 16, 0, state ? state_at : main_at);
+    if (marks)
+        w.marks = out.work.book("marks", p.batch * p.length * conv1d_mark_bytes(p.width), marks_at,
+                                main_at);
     if (main && sums)
         w.partial = out.work.book("partial", static_cast<int64_t>(partial_bytes(p, m.args)),
                                   main_at, reduce_at);
     if (offsets) out.steps.push_back(offsets_step(problem, w));
-    if (main) out.steps.push_back(main_of_step(problem, m, "conv1d.bwd_any", w));
+    if (marks) out.steps.push_back(marks_step(problem, w));
+    if (main) out.steps.push_back(main_of_step(problem, m, w));
     if (sums) out.steps.push_back(reduce_step(problem, main ? m.args.slots : 0, w));
     if (state) out.steps.push_back(state_step(problem, w));
     out.work.seal();
@@ -270,6 +353,16 @@ pipeline build(const problem &problem, const profile &device, way how) {
 }
 
 } // namespace
+
+verdict conv1d_cuda_bwd_bct_applicable(const problem &p, const profile &d) {
+    return applicable(p, d, way::bct);
+}
+cost conv1d_cuda_bwd_bct_estimate(const problem &p, const profile &d) {
+    return estimate(p, d, way::bct);
+}
+pipeline conv1d_cuda_bwd_bct_build(const problem &p, const profile &d) {
+    return build(p, d, way::bct);
+}
 
 verdict conv1d_cuda_bwd_any_applicable(const problem &p, const profile &d) {
     return applicable(p, d, way::any);

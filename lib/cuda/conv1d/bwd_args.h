@@ -16,6 +16,7 @@ struct conv1d_bwd_args {
     void *dx;
     void *partial;   ///< [slot][width + 1][channels], accumulators; row `width` is dbias
     void *dstate_in; ///< conv1d.bwd_state
+    void *marks_out; ///< conv1d.bwd_marks
     conv1d_view vx, vw, vbias, vstate_in, vseq_idx, vdy, vdstate_out, vdx, vdstate_in;
     int64_t batch, channels, length, entries, sequences;
     int32_t width;
