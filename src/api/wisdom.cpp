@@ -3,7 +3,9 @@
 #include "src/api/handles.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
@@ -34,6 +36,33 @@ std::string read_file(const char *path) {
     return out;
 }
 
+/// The file that `path` means behind symbolic links, also one that is not there yet.
+std::string behind_links(const std::string &path) {
+    struct freer {
+        void operator()(char *text) const { std::free(text); }
+    };
+    if (const std::unique_ptr<char, freer> real{realpath(path.c_str(), nullptr)}) return real.get();
+    std::string at = path; // realpath takes only what is there
+    char to[PATH_MAX];
+    for (int links = 0; links < 40; ++links) { // as many as Linux follows
+        const ssize_t size = readlink(at.c_str(), to, sizeof to);
+        if (size < 0) break;
+        const std::string_view target(to, static_cast<size_t>(size));
+        const size_t folder = target.substr(0, 1) == "/" ? 0 : at.rfind('/') + 1;
+        at = at.substr(0, folder).append(target);
+    }
+    return at;
+}
+
+/// Pipes and character devices are not replaced.
+void write_through(const std::string &path, const std::string &what) {
+    file_ptr file(std::fopen(path.c_str(), "wbe"));
+    if (!file) fail_io("cannot write", path);
+    const bool written = std::fwrite(what.data(), 1, what.size(), file.get()) == what.size() &&
+                         std::fflush(file.get()) == 0;
+    if (!written || std::fclose(file.release()) != 0) fail_io("cannot write", path);
+}
+
 /// A file of its own next to `path`, with the permissions that the caller's umask gives.
 file_ptr open_beside(const std::string &path, std::string &name) {
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -51,14 +80,31 @@ file_ptr open_beside(const std::string &path, std::string &name) {
     fail_io("cannot create a file beside it", path);
 }
 
-/// Readers see the old file or the new one, never a part.
+/// Readers see the old file or the new one, never a part. An existing file keeps its mode.
 void write_file(const std::string &path, const std::string &what) {
+    struct stat facts = {};
+    const bool there = stat(path.c_str(), &facts) == 0;
+    if (there && (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)))
+        return write_through(path, what);
+    if (there && S_ISDIR(facts.st_mode)) {
+        errno = EISDIR;
+        fail_io("cannot write", path);
+    }
+    if (there && !S_ISREG(facts.st_mode))
+        fail(PLAIT_ERR_IO, "path=", path,
+             ": cannot write: it is no regular file, pipe or character device");
+    // Root may write everything, and still means to keep a file that nobody may write.
+    if (there && ((facts.st_mode & 0222) == 0 || access(path.c_str(), W_OK) != 0))
+        fail(PLAIT_ERR_IO, "path=", path, ": cannot write: it is read-only");
+    const std::string target = behind_links(path);
     std::string name;
-    file_ptr file = open_beside(path, name);
-    const bool written = std::fwrite(what.data(), 1, what.size(), file.get()) == what.size() &&
+    file_ptr file = open_beside(target, name);
+    const bool ready = !there || fchmod(fileno(file.get()), facts.st_mode & 0777) == 0;
+    const bool written = ready &&
+                         std::fwrite(what.data(), 1, what.size(), file.get()) == what.size() &&
                          std::fflush(file.get()) == 0;
     const bool closed = std::fclose(file.release()) == 0;
-    if (written && closed && std::rename(name.c_str(), path.c_str()) == 0) return;
+    if (written && closed && std::rename(name.c_str(), target.c_str()) == 0) return;
     const int reason = errno;
     unlink(name.c_str());
     errno = reason;

@@ -132,6 +132,11 @@ std::vector<entry> read_entries(std::string_view whole) {
             continue;
         }
         if (line.empty() || line.front() == '#') continue;
+        // Names end up in fingerprints and in JSON.
+        for (const char c : line)
+            if (c != '\t' && (c < ' ' || c > '~'))
+                fail(PLAIT_ERR_INVALID_ARGUMENT, "profile line ", line_number, ": byte 0x",
+                     hex(static_cast<unsigned char>(c)), " is not printable ASCII");
         const size_t blank = std::min(line.find(' '), line.size());
         entries.push_back({line.substr(0, blank), trimmed(line.substr(blank)), line_number});
     }
@@ -188,6 +193,9 @@ profile profile_from_text(std::string_view whole) {
             fail(PLAIT_ERR_INVALID_ARGUMENT, "profile line ", e.line, ": ", e.key,
                  " is no key of a ", backend.value, " profile");
     each_key(p, read);
+    for (const entry &e : entries)
+        if (e.key == "isa" && e.value != one_word(e.value))
+            reader::refuse(e, "must be one word without '|' and '/'");
     return p;
 }
 

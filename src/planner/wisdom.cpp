@@ -15,6 +15,12 @@ constexpr int version = 1;
 
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds > 0; }
 
+/// Whatever else a token must be, it has these characters only; it comes back in JSON.
+bool is_token(std::string_view token) {
+    return token.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:.+-=@_") ==
+           std::string_view::npos;
+}
+
 bool known(std::string_view token, std::string_view name, int revision) {
     const std::string family(token.substr(0, token.find(':')));
     for (const candidate &c : candidates_of(family))
@@ -56,7 +62,7 @@ wisdom::loaded wisdom::load(std::string_view whole, const std::string &fingerpri
         double seconds = 0;
         if (torn || column.size() != 5 || !number_from(trimmed(column[3]), revision) ||
             !number_from(trimmed(column[4]), seconds) || !is_time(seconds) ||
-            trimmed(column[1]) != fingerprint ||
+            trimmed(column[1]) != fingerprint || !is_token(trimmed(column[0])) ||
             !known(trimmed(column[0]), trimmed(column[2]), revision)) {
             ++count.skipped;
             continue;

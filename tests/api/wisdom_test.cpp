@@ -1,6 +1,7 @@
 #include "tests/api/common.h"
 
 #include <cstdio>
+#include <fcntl.h>
 #include <fstream>
 #include <sstream>
 #include <sys/stat.h>
@@ -80,6 +81,60 @@ TEST_CASE("wisdom: what is refused") {
     FAILS(plait_wisdom_save_file(ctx.get(), nullptr), argument, "path=NULL");
     FAILS(plait_wisdom_save_file(ctx.get(), "no/such/folder/file"), PLAIT_ERR_IO,
           "path=no/such/folder/file");
+}
+
+TEST_CASE("wisdom: a token of other characters is skipped, and nothing printed holds it") {
+    const context_ptr ctx = cpu_context();
+    measure(ctx.get(), "wht:f32:n64");
+    const std::string text = wisdom_of(ctx.get());
+    const size_t line = text.find("\nwht:") + 1;
+    for (const char *token : {"wht:f32:n\xff", "wht:\xc3\xbc:n64", "wht:f32 :n64", "wht:F32:n64"}) {
+        std::string odd = text;
+        odd.replace(line, 11, token);
+        const context_ptr other = cpu_context();
+        int loaded = 0;
+        int skipped = 0;
+        OK(plait_wisdom_load(other.get(), odd.c_str(), &loaded, &skipped));
+        CHECK(skipped == 1);
+        CHECK(!contains(wisdom_of(other.get()), token));
+    }
+}
+
+TEST_CASE("wisdom: pipes are written through, links are followed, modes stay") {
+    const folder here;
+    const context_ptr ctx = cpu_context();
+    const auto at = [&](const char *name) { return here.path + "/" + name; };
+    REQUIRE(mkfifo(at("fifo").c_str(), 0600) == 0);
+    const int end = open(at("fifo").c_str(), O_RDONLY | O_NONBLOCK);
+    REQUIRE(end >= 0);
+    OK(plait_wisdom_save_file(ctx.get(), at("fifo").c_str()));
+    char got[64] = {};
+    CHECK(::read(end, got, sizeof got - 1) == 15);
+    CHECK(got == std::string("plait-wisdom 1\n"));
+    close(end);
+    struct stat facts = {};
+    REQUIRE(lstat(at("fifo").c_str(), &facts) == 0);
+    CHECK(S_ISFIFO(facts.st_mode));
+
+    for (const bool there : {false, true}) {
+        if (there) REQUIRE(chmod(at("target").c_str(), 0640) == 0);
+        REQUIRE(symlink("target", at("link").c_str()) == 0);
+        OK(plait_wisdom_save_file(ctx.get(), at("link").c_str()));
+        REQUIRE(lstat(at("link").c_str(), &facts) == 0);
+        CHECK(S_ISLNK(facts.st_mode));
+        REQUIRE(lstat(at("target").c_str(), &facts) == 0);
+        CHECK(S_ISREG(facts.st_mode));
+        if (there) CHECK((facts.st_mode & 0777) == 0640);
+        CHECK(read(at("target")) == "plait-wisdom 1\n");
+        std::remove(at("link").c_str());
+    }
+
+    std::ofstream(at("target")) << "kept";
+    REQUIRE(chmod(at("target").c_str(), 0444) == 0);
+    FAILS(plait_wisdom_save_file(ctx.get(), at("target").c_str()), PLAIT_ERR_IO, "read-only");
+    CHECK(read(at("target")) == "kept");
+    std::remove(at("target").c_str());
+    std::remove(at("fifo").c_str());
 }
 
 TEST_CASE("wisdom: files are replaced in one step") {
