@@ -803,7 +803,7 @@ contains
     type(c_ptr), intent(out) :: ctx
     character(len=*), intent(in) :: profile
     integer(c_int) :: answer
-    answer = plait_context_create_from_profile_c(ctx, profile // c_null_char)
+    answer = plait_context_create_from_profile_c(ctx, trim(profile) // c_null_char)
   end function plait_context_create_from_profile
 
   function plait_context_profile(ctx, text) result(answer)
@@ -813,10 +813,14 @@ contains
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
     text = ''
-    answer = plait_context_profile_c(ctx, c_null_ptr, 0_c_size_t, size)
-    if (answer /= PLAIT_OK) return
-    allocate (buffer(size))
-    answer = plait_context_profile_c(ctx, c_loc(buffer), size)
+    do ! the text may grow between the two calls
+      answer = plait_context_profile_c(ctx, c_null_ptr, 0_c_size_t, size)
+      if (answer /= PLAIT_OK) return
+      if (allocated(buffer)) deallocate (buffer)
+      allocate (buffer(size))
+      answer = plait_context_profile_c(ctx, c_loc(buffer), size)
+      if (answer /= PLAIT_ERR_BUFFER_TOO_SMALL) exit
+    end do
     if (answer == PLAIT_OK) text = from_c(c_loc(buffer))
   end function plait_context_profile
 
@@ -838,14 +842,14 @@ contains
     type(c_ptr), intent(out) :: desc
     character(len=*), intent(in) :: token
     integer(c_int) :: answer
-    answer = plait_desc_from_token_c(desc, token // c_null_char)
+    answer = plait_desc_from_token_c(desc, trim(token) // c_null_char)
   end function plait_desc_from_token
 
   function plait_pref_set_candidates(pref, pattern) result(answer)
     type(c_ptr), intent(in) :: pref
     character(len=*), intent(in) :: pattern
     integer(c_int) :: answer
-    answer = plait_pref_set_candidates_c(pref, pattern // c_null_char)
+    answer = plait_pref_set_candidates_c(pref, trim(pattern) // c_null_char)
   end function plait_pref_set_candidates
 
   function plait_plan_candidate(plan, text) result(answer)
@@ -887,10 +891,14 @@ contains
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
     text = ''
-    answer = plait_candidates_print_c(ctx, desc, pref, format, c_null_ptr, 0_c_size_t, size)
-    if (answer /= PLAIT_OK) return
-    allocate (buffer(size))
-    answer = plait_candidates_print_c(ctx, desc, pref, format, c_loc(buffer), size)
+    do ! the text may grow between the two calls
+      answer = plait_candidates_print_c(ctx, desc, pref, format, c_null_ptr, 0_c_size_t, size)
+      if (answer /= PLAIT_OK) return
+      if (allocated(buffer)) deallocate (buffer)
+      allocate (buffer(size))
+      answer = plait_candidates_print_c(ctx, desc, pref, format, c_loc(buffer), size)
+      if (answer /= PLAIT_ERR_BUFFER_TOO_SMALL) exit
+    end do
     if (answer == PLAIT_OK) text = from_c(c_loc(buffer))
   end function plait_candidates_print
 
@@ -901,7 +909,7 @@ contains
     character(len=*), intent(in) :: token
     type(c_ptr), intent(in), optional :: stream
     integer(c_int) :: answer
-    answer = plait_exec_create_c(exec, backend, device, token // c_null_char, or_null(stream))
+    answer = plait_exec_create_c(exec, backend, device, trim(token) // c_null_char, or_null(stream))
   end function plait_exec_create
 
   function plait_wisdom_load(ctx, text, loaded, skipped) result(answer)
@@ -910,7 +918,7 @@ contains
     integer(c_int), intent(out), optional :: loaded
     integer(c_int), intent(out), optional :: skipped
     integer(c_int) :: answer
-    answer = plait_wisdom_load_c(ctx, text // c_null_char, loaded, skipped)
+    answer = plait_wisdom_load_c(ctx, trim(text) // c_null_char, loaded, skipped)
   end function plait_wisdom_load
 
   function plait_wisdom_load_file(ctx, path, loaded, skipped) result(answer)
@@ -919,7 +927,7 @@ contains
     integer(c_int), intent(out), optional :: loaded
     integer(c_int), intent(out), optional :: skipped
     integer(c_int) :: answer
-    answer = plait_wisdom_load_file_c(ctx, path // c_null_char, loaded, skipped)
+    answer = plait_wisdom_load_file_c(ctx, trim(path) // c_null_char, loaded, skipped)
   end function plait_wisdom_load_file
 
   function plait_wisdom_save(ctx, text) result(answer)
@@ -929,10 +937,14 @@ contains
     character(kind=c_char), allocatable, target :: buffer(:)
     integer(c_size_t) :: size
     text = ''
-    answer = plait_wisdom_save_c(ctx, c_null_ptr, 0_c_size_t, size)
-    if (answer /= PLAIT_OK) return
-    allocate (buffer(size))
-    answer = plait_wisdom_save_c(ctx, c_loc(buffer), size)
+    do ! the text may grow between the two calls
+      answer = plait_wisdom_save_c(ctx, c_null_ptr, 0_c_size_t, size)
+      if (answer /= PLAIT_OK) return
+      if (allocated(buffer)) deallocate (buffer)
+      allocate (buffer(size))
+      answer = plait_wisdom_save_c(ctx, c_loc(buffer), size)
+      if (answer /= PLAIT_ERR_BUFFER_TOO_SMALL) exit
+    end do
     if (answer == PLAIT_OK) text = from_c(c_loc(buffer))
   end function plait_wisdom_save
 
@@ -940,7 +952,7 @@ contains
     type(c_ptr), intent(in) :: ctx
     character(len=*), intent(in) :: path
     integer(c_int) :: answer
-    answer = plait_wisdom_save_file_c(ctx, path // c_null_char)
+    answer = plait_wisdom_save_file_c(ctx, trim(path) // c_null_char)
   end function plait_wisdom_save_file
 
   function run_r4(exec, in, out) result(answer)

@@ -43,14 +43,19 @@ template <auto destroy> struct destroyer {
 };
 template <class T, auto destroy> using owner = std::unique_ptr<T, destroyer<destroy>>;
 
-/// A text-out function: the size first, then the text.
+/// A text-out function: the size first, then the text. Another thread may make it longer in
+/// between.
 template <class Call> std::string text(Call &&call) {
-    std::size_t size = 0;
-    check(call(nullptr, std::size_t{0}, &size));
-    std::string out(size, '\0');
-    check(call(&out[0], out.size(), &size));
-    out.resize(size - 1);
-    return out;
+    for (;;) {
+        std::size_t size = 0;
+        check(call(nullptr, std::size_t{0}, &size));
+        std::string out(size, '\0');
+        const plait_status status = call(&out[0], out.size(), &size);
+        if (status == PLAIT_ERR_BUFFER_TOO_SMALL) continue;
+        check(status);
+        out.resize(size - 1);
+        return out;
+    }
 }
 
 } // namespace detail

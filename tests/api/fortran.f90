@@ -208,8 +208,45 @@ contains
     call expect(plait_wisdom_load(ctx, text, loaded, skipped) == PLAIT_OK, 'load')
     call expect(loaded == 0 .and. skipped == 0, 'nothing there')
     call expect(plait_wisdom_load_file(ctx, 'no/such/file') == PLAIT_ERR_IO, 'no file')
+    call blank_padded(ctx)
     call plait_wisdom_clear(ctx)
     call plait_context_destroy(ctx)
   end subroutine wisdom
+
+  ! What stands in variables of a fixed length has blanks behind it, which C would take for its own.
+  subroutine blank_padded(ctx)
+    type(c_ptr), intent(in) :: ctx
+    character(len=40) :: path, token, pattern
+    character(len=4000) :: words
+    character(len=:), allocatable :: text
+    type(c_ptr) :: desc, pref, exec, other
+    logical :: there
+    integer :: file
+    path = 'fortran_wisdom.txt'
+    token = 'wht:f32:n4'
+    pattern = 'wht.cpu.ref'
+    call expect(plait_wisdom_save_file(ctx, path) == PLAIT_OK, 'save to a padded path')
+    inquire (file=trim(path), exist=there)
+    call expect(there, 'file without blanks')
+    call expect(plait_wisdom_load_file(ctx, path) == PLAIT_OK, 'load from a padded path')
+    if (there) then
+      open (newunit=file, file=trim(path))
+      close (file, status='delete')
+    end if
+    call expect(plait_desc_from_token(desc, token) == PLAIT_OK, 'padded token')
+    call plait_desc_destroy(desc)
+    call expect(plait_exec_create(exec, PLAIT_CPU, 0_c_int, token) == PLAIT_OK, 'padded exec')
+    call plait_exec_destroy(exec)
+    call expect(plait_pref_create(pref) == PLAIT_OK, 'pref')
+    call expect(plait_pref_set_candidates(pref, pattern) == PLAIT_OK, 'padded pattern')
+    call plait_pref_destroy(pref)
+    call expect(plait_wisdom_save(ctx, text) == PLAIT_OK, 'save')
+    words = text
+    call expect(plait_wisdom_load(ctx, words) == PLAIT_OK, 'padded wisdom')
+    call expect(plait_context_profile(ctx, text) == PLAIT_OK, 'profile')
+    words = text
+    call expect(plait_context_create_from_profile(other, words) == PLAIT_OK, 'padded profile')
+    call plait_context_destroy(other)
+  end subroutine blank_padded
 
 end program fortran

@@ -1,6 +1,7 @@
 // The C++ wrapper: every member called once, owners, errors, chains.
 #include "tests/api/common.h"
 
+#include <cstring>
 #include <plait/plait.hpp>
 #include <type_traits>
 
@@ -189,4 +190,20 @@ TEST_CASE("hpp: a convolution") {
     const float expected_y[4] = {151, 112, 123, 134};
     CHECK(std::equal(y, y + 4, expected_y));
     CHECK(after[0] == 4);
+}
+
+TEST_CASE("hpp: a text that another thread makes longer is asked for again") {
+    int calls = 0;
+    const std::string text = plait::detail::text([&](char *buf, size_t cap, size_t *size) {
+        // Longer with each of the first two pairs of calls.
+        const std::string now(calls < 4 ? 10 + static_cast<size_t>(calls) : 20, 'x');
+        ++calls;
+        *size = now.size() + 1;
+        if (!buf) return PLAIT_OK;
+        if (cap < *size) return PLAIT_ERR_BUFFER_TOO_SMALL;
+        std::memcpy(buf, now.c_str(), *size);
+        return PLAIT_OK;
+    });
+    CHECK(text == std::string(20, 'x'));
+    CHECK(calls == 6);
 }
