@@ -1,13 +1,15 @@
 // plait bench: time against a copy of the same bytes.
 #include "src/cli/bench.h"
+#include "src/cli/case/output.h"
 #include "src/cli/commands.h"
 #include "src/cli/text.h"
 
 #include "commit.h" // written by the build
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -63,16 +65,22 @@ std::map<std::string, double> read_baseline(const std::string &path) {
         if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
         try {
             const json j = json::parse(line);
-            medians[key_of(j)] = j.at("median_us").get<double>();
+            const double median = j.at("median_us").get<double>();
+            if (!(median > 0) || !std::isfinite(median))
+                throw failure(PLAIT_ERR_IO, path + ": line " + std::to_string(number) +
+                                                " has a median_us that is not above 0");
+            medians[key_of(j)] = median;
         } catch (const nlohmann::json::exception &) {
             throw failure(PLAIT_ERR_IO, path + ": line " + std::to_string(number) +
                                             " is no record of `plait bench --json`");
         }
     }
+    if (medians.empty()) throw failure(PLAIT_ERR_IO, path + ": holds no records");
     return medians;
 }
 
-/// Where JSON lines go. A file is written line by line under another name and renamed at the end.
+/// Where JSON lines go. The first result empties the file, and each is in it at once: what ends the
+/// program later takes nothing away.
 class json_sink {
 public:
     json_sink(bool wanted, const std::string &path) : wanted_(wanted), path_(path) {}
@@ -81,19 +89,34 @@ public:
         if (!wanted_) return;
         if (path_.empty()) {
             std::printf("%s\n", j.dump().c_str());
-            std::fflush(stdout);
-        } else {
-            lines_ += j.dump() + "\n";
+            std::fflush(stdout); // main() asks stdout whether all of it went out
+            return;
         }
-    }
-    void finish() const {
-        if (!path_.empty()) write_text(path_, lines_);
+        if (!file_) file_.reset(std::fopen(path_.c_str(), "wbe"));
+        if (!file_ || std::fprintf(file_.get(), "%s\n", j.dump().c_str()) < 0 ||
+            std::fflush(file_.get()) != 0)
+            throw cases::write_failure(path_ + ": cannot be written: " + std::strerror(errno));
     }
 
 private:
+    struct closer {
+        void operator()(std::FILE *file) const { std::fclose(file); }
+    };
     bool wanted_;
-    std::string path_, lines_;
+    std::string path_;
+    std::unique_ptr<std::FILE, closer> file_;
 };
+
+/// A comparison that compared nothing must not pass for one that found nothing.
+int judge_baseline(const bench_arguments &a, size_t compared, size_t measured, int code) {
+    if (compared == measured) return code;
+    const std::string missing = a.baseline + ": has no record of " +
+                                std::to_string(measured - compared) + " of " +
+                                std::to_string(measured) + " measurements";
+    const int all = a.worse && compared == 0 ? 1 : 0;
+    complain(missing, all);
+    return code != 0 ? code : all;
+}
 
 } // namespace
 
@@ -133,6 +156,7 @@ int run_bench(const bench_arguments &a) {
         columns.head();
     }
     int64_t done = 0;
+    size_t compared = 0, measured = 0;
     progress line("measuring", static_cast<int64_t>(tokens.size()) * 1000);
     const int code = for_each_token(tokens, [&](const std::string &token) {
         int worse = 0;
@@ -146,8 +170,10 @@ int run_bench(const bench_arguments &a) {
             const json j = record(token, p, s, a, b);
             sink.add(j);
             std::string versus = "-";
+            ++measured;
             if (const auto base = baseline.find(key_of(j)); base != baseline.end()) {
                 const double percent = (b.median * 1e6 / base->second - 1) * 100;
+                ++compared;
                 versus = (percent >= 0 ? "+" : "") + fixed(percent, 1) + "%";
                 if (a.worse && percent > *a.worse) worse = 1;
             }
@@ -161,8 +187,7 @@ int run_bench(const bench_arguments &a) {
         done += 1000;
         return worse;
     });
-    sink.finish();
-    return code;
+    return baseline.empty() ? code : judge_baseline(a, compared, measured, code);
 }
 
 } // namespace plait::cli

@@ -27,7 +27,7 @@ int info(const options &o, bool json) {
     std::vector<found> devices;
     if (!o.profile.empty()) {
         const session s(o);
-        devices.push_back({s.backend, o.device, cases::profile_of(s.context.get())});
+        devices.push_back({s.backend, 0, cases::profile_of(s.context.get())});
     } else {
         for (const plait_backend backend : {PLAIT_CUDA, PLAIT_CPU}) {
             const bool wanted =
@@ -39,12 +39,16 @@ int info(const options &o, bool json) {
                 throw cases::failure(PLAIT_ERR_NO_DEVICE,
                                      "there is no device of the backend " + o.backend);
             for (int i = 0; i < count; ++i) {
+                if (o.device && *o.device != i) continue;
                 const cases::context_ptr ctx = cases::make_context(backend, i);
                 if (backend == PLAIT_CPU && o.threads > 0)
                     cases::check(plait_context_set_threads(ctx.get(), o.threads));
                 devices.push_back({backend, i, cases::profile_of(ctx.get())});
             }
         }
+        if (devices.empty())
+            throw cases::failure(PLAIT_ERR_NO_DEVICE,
+                                 "there is no device " + std::to_string(o.device.value_or(0)));
     }
     if (json) {
         nlohmann::ordered_json out;
@@ -52,7 +56,9 @@ int info(const options &o, bool json) {
         out["build"] = plait_build_info();
         out["devices"] = nlohmann::json::array();
         for (const found &f : devices) out["devices"].push_back(as_json(f));
-        std::printf("%s\n", out.dump(2).c_str());
+        // The name of a machine may have any bytes.
+        const std::string text = out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+        std::printf("%s\n", text.c_str());
         return 0;
     }
     std::printf("build   %s\n", plait_build_info());

@@ -3,6 +3,7 @@
 #include "src/cli/options.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace plait::cli {
 namespace {
@@ -28,6 +29,7 @@ int run_plan(const plan_arguments &a) {
     bool first = true;
     for (const std::string &token : a.tokens) {
         std::string text = printed(s, token, a.candidates, a.json ? PLAIT_JSON : PLAIT_TEXT);
+        if (a.json) text = nlohmann::ordered_json::parse(text).dump(); // one line
         if (text.empty() || text.back() != '\n') text += '\n';
         std::printf("%s%s", first || a.json ? "" : "\n", text.c_str());
         first = false;

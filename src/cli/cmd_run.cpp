@@ -1,6 +1,7 @@
 // plait run: a transform or a convolution of NumPy files.
 #include "src/cli/case/bound_plan.h"
 #include "src/cli/case/dtype.h"
+#include "src/cli/case/output.h"
 #include "src/cli/commands.h"
 #include "src/cli/files.h"
 #include "src/cli/memory_check.h"
@@ -38,6 +39,24 @@ int describe(const std::string &token, const std::vector<tensor> &tensors) {
     return 0;
 }
 
+/// Each file has one content. An output may replace an input that it names alike: all is read
+/// first.
+void check_distinct(const std::map<plait_role, std::string> &in,
+                    const std::map<plait_role, std::string> &out) {
+    for (auto at = out.begin(); at != out.end(); ++at) {
+        const std::string here =
+            std::string("--out ") + plait_role_name(at->first) + "=" + at->second;
+        for (auto other = out.begin(); other != at; ++other)
+            if (cases::same_file(at->second, other->second))
+                throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                              here + ": is also the file of role " + plait_role_name(other->first));
+        for (const auto &[role, path] : in)
+            if (path != at->second && cases::same_file(path, at->second))
+                throw failure(PLAIT_ERR_INVALID_ARGUMENT, here + ": is the input " + path +
+                                                              "; give the same name to replace it");
+    }
+}
+
 /// Every file is looked at before anything is read, planned or allocated.
 void check_files(const std::string &token, const std::vector<tensor> &tensors,
                  const std::map<plait_role, std::string> &in,
@@ -59,6 +78,7 @@ void check_files(const std::string &token, const std::vector<tensor> &tensors,
         check_indices(in.at(t.role), cases::split_token(token), t);
     }
     for (const auto &[role, path] : out) check_writable(path);
+    check_distinct(in, out);
     if (out.empty())
         throw failure(PLAIT_ERR_INVALID_ARGUMENT, "no --out: the result would be thrown away");
 }

@@ -4,6 +4,7 @@
 #include "src/cli/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,7 @@ struct entry {
 
 struct wisdom_file {
     std::vector<entry> entries;
-    int torn = 0;
+    int torn = 0; ///< lines that the library would skip on every device
 };
 
 std::string trimmed(const std::string &text) {
@@ -34,23 +35,36 @@ std::string trimmed(const std::string &text) {
     return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
+/// The whole text is one number, whatever the locale: as the library reads it.
+template <class T> bool number_from(const std::string &text, T *value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+    return error == std::errc() && end == text.data() + text.size();
+}
+
 bool read_entry(const std::string &line, entry *e) {
     std::istringstream fields(line);
     e->columns.clear();
     for (std::string field; std::getline(fields, field, '|');) e->columns.push_back(trimmed(field));
     if (e->columns.size() != 5) return false;
     for (const std::string &c : e->columns)
-        if (c.empty()) return false;
-    char *end = nullptr;
-    e->seconds = std::strtod(e->columns[4].c_str(), &end);
-    if (*end || !std::isfinite(e->seconds) || e->seconds <= 0) return false;
+        if (c.empty() ||
+            std::any_of(c.begin(), c.end(), [](char x) { return x <= ' ' || x > '~'; }))
+            return false;
+    if (e->columns[0].find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:.+-=@_") !=
+        std::string::npos)
+        return false;
+    int revision = 0;
+    if (!number_from(e->columns[3], &revision) || !number_from(e->columns[4], &e->seconds) ||
+        !std::isfinite(e->seconds) || e->seconds <= 0)
+        return false;
     e->key = e->columns[0] + " | " + e->columns[1] + " | " + e->columns[2] + " | " + e->columns[3];
     return true;
 }
 
 /// As text, not through a context: a context keeps only lines of its own device.
 wisdom_file read_wisdom(const std::string &path) {
-    std::istringstream lines(read_text(path));
+    const std::string text = read_text(path);
+    std::istringstream lines(text);
     wisdom_file file;
     bool headed = false;
     for (std::string line; std::getline(lines, line);) {
@@ -66,7 +80,9 @@ wisdom_file read_wisdom(const std::string &path) {
             continue;
         }
         entry e;
-        if (read_entry(line, &e))
+        // What is left of the number in a line without an end may still read as one.
+        const bool whole = !lines.eof();
+        if (whole && read_entry(line, &e))
             file.entries.push_back(e);
         else
             ++file.torn;
@@ -95,18 +111,24 @@ int make_wisdom(const wisdom_arguments &a) {
     const table columns({{"token", 36, true}, {"candidate", 28, true}, {"median", 12}});
     columns.head();
     progress line("measuring", static_cast<int64_t>(tokens.size()));
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        line.at(static_cast<int64_t>(i));
-        const cases::plan_ptr plan = cases::make_plan(
-            s.context.get(), cases::make_desc(tokens[i]).get(), s.preferences.get());
+    int64_t begun = 0, planned = 0;
+    const int code = for_each_token(tokens, [&](const std::string &token) {
+        line.at(begun++);
+        const cases::plan_ptr plan =
+            cases::make_plan(s.context.get(), cases::make_desc(token).get(), s.preferences.get());
         double seconds = 0;
         cases::check(plait_plan_get_f64(plan.get(), PLAIT_PLAN_SECONDS_MEASURED, &seconds));
-        columns.row({tokens[i], cases::candidate_of(plan.get()),
+        ++planned;
+        columns.row({token, cases::candidate_of(plan.get()),
                      seconds >= 0 ? readable_seconds(seconds) : "-"});
-    }
-    if (plait_wisdom_save_file(s.context.get(), a.out.c_str()) != PLAIT_OK)
-        throw failure(PLAIT_ERR_IO, plait_last_error());
-    return 0;
+        return 0;
+    });
+    // What was measured is kept, whatever the other tokens did.
+    if (planned > 0)
+        write_text(a.out, cases::text_of([&](char *buf, size_t cap, size_t *size) {
+                       return plait_wisdom_save(s.context.get(), buf, cap, size);
+                   }));
+    return code;
 }
 
 int show_wisdom(const wisdom_arguments &a) {

@@ -1,15 +1,13 @@
 #include "src/cli/options.h"
 
+#include "src/cli/case/output.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace plait::cli {
 
@@ -74,13 +72,18 @@ session::session(const options &o)
             throw failure(f.status, o.profile + ": " + f.what());
         }
         context.reset(ctx);
-        backend = profile_value(profile, "backend") == "cuda" ? PLAIT_CUDA : PLAIT_CPU;
+        // The library prints one blank between key and value; whoever wrote the file may differ.
+        const std::string said = profile_value(cases::profile_of(ctx), "backend");
+        backend = said == "cuda" ? PLAIT_CUDA : PLAIT_CPU;
+        if (o.threads > 0 && backend == PLAIT_CUDA)
+            throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                          "--threads is for the CPU backend; " + o.profile + " describes a GPU");
     } else {
         backend = backend_of(o);
-        context = cases::make_context(backend, o.device);
-        if (o.threads > 0 && backend == PLAIT_CPU)
-            check(plait_context_set_threads(context.get(), o.threads));
+        context = cases::make_context(backend, o.device.value_or(0));
     }
+    if (o.threads > 0 && backend == PLAIT_CPU)
+        check(plait_context_set_threads(context.get(), o.threads));
     for (const std::string &path : o.wisdom) {
         int loaded = 0, skipped = 0;
         const plait_status status =
@@ -107,41 +110,30 @@ std::unique_ptr<cases::device> session::open() const {
     if (from_profile)
         throw failure(PLAIT_ERR_NO_DEVICE,
                       options_.profile + " describes a device that is not here; nothing can run");
-    return cases::open_device(backend, options_.device, threads);
+    return cases::open_device(backend, options_.device.value_or(0), threads);
 }
 
 std::string read_text(const std::string &path) {
-    struct stat facts {};
-    if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
-        throw failure(PLAIT_ERR_IO, path + ": is a directory");
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    if (!file || (facts.st_size > 0 && !(text << file.rdbuf())))
-        throw failure(PLAIT_ERR_IO, path + ": " + std::strerror(errno));
-    return text.str();
+    struct closer {
+        void operator()(std::FILE *file) const { std::fclose(file); }
+    };
+    const std::unique_ptr<std::FILE, closer> file(std::fopen(path.c_str(), "rb"));
+    if (!file) throw failure(PLAIT_ERR_IO, path + ": " + std::strerror(errno));
+    std::string text;
+    char block[1 << 14];
+    for (size_t got = 0; (got = std::fread(block, 1, sizeof block, file.get())) > 0;)
+        text.append(block, got);
+    if (std::ferror(file.get())) throw failure(PLAIT_ERR_IO, path + ": " + std::strerror(errno));
+    return text;
 }
 
 void write_text(const std::string &path, const std::string &text) {
-    const std::string temporary = path + ".part" + std::to_string(getpid());
-    std::ofstream file(temporary, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-        const std::string why = std::strerror(errno);
-        std::remove(temporary.c_str());
-        throw failure(PLAIT_ERR_IO, path + ": cannot be written: " + why);
-    }
+    cases::output_file file(path);
+    file.write(text.data(), text.size());
+    file.commit();
 }
 
-void check_writable(const std::string &path) {
-    const size_t slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    struct stat facts {};
-    if (access(folder.c_str(), W_OK | X_OK) != 0)
-        throw failure(PLAIT_ERR_IO, path + ": cannot be written: " + std::strerror(errno));
-    if (path.empty() || (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)))
-        throw failure(PLAIT_ERR_IO, path + ": cannot be written: it is a directory");
-}
+void check_writable(const std::string &path) { cases::check_output(path); }
 
 std::vector<std::string> read_suite(const std::string &path) {
     std::istringstream lines(read_text(path));
@@ -168,20 +160,22 @@ int for_each_token(const std::vector<std::string> &tokens,
         int code = 0;
         try {
             code = work(token);
+        } catch (const cases::write_failure &) {
+            throw;
         } catch (const failure &f) {
             if (f.status == PLAIT_ERR_NO_DEVICE) throw;
             std::string sentence = f.what();
             if (sentence.find(token) == std::string::npos) sentence = token + ": " + sentence;
-            code = complain(sentence, exit_code(f.status));
+            code = complain(sentence, exit_code(f));
         }
         if (first == 0) first = code;
     }
     return first;
 }
 
-int exit_code(plait_status status) {
-    switch (status) {
-    case PLAIT_OK: return 0;
+int exit_code(const failure &f) {
+    if (dynamic_cast<const cases::write_failure *>(&f)) return 1;
+    switch (f.status) {
     case PLAIT_ERR_INVALID_ARGUMENT:
     case PLAIT_ERR_INVALID_DESC:
     case PLAIT_ERR_IO:

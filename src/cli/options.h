@@ -12,8 +12,8 @@
 namespace plait::cli {
 
 struct options {
-    std::string backend; ///< "" = cuda if a device is there, else cpu
-    int device = 0;
+    std::string backend;       ///< "" = cuda if a device is there, else cpu
+    std::optional<int> device; ///< none: 0
     std::string profile;
     std::vector<std::string> wisdom;
     std::string rigor = "estimate";
@@ -45,23 +45,23 @@ private:
     options options_;
 };
 
+/// Files, pipes and devices.
 std::string read_text(const std::string &path);
-/// Writes beside the target and renames.
 void write_text(const std::string &path, const std::string &text);
-
-/// Throws when no file can be made there: better before the work than after it.
 void check_writable(const std::string &path);
 
 /// Tokens of a suite: one per line; `#` begins a comment.
 std::vector<std::string> read_suite(const std::string &path);
 
-int exit_code(plait_status status);
+/// 1 where writing failed: the arguments were right.
+int exit_code(const cases::failure &f);
 
 /// One sentence on stderr, whatever line breaks its source had. Returns `code`.
 int complain(std::string sentence, int code);
 
 /// Runs `work` for each token. A token that fails is reported and does not stop the others; the
-/// result is the first exit code that is not 0. Nothing goes on without a device.
+/// result is the first exit code that is not 0. Nothing goes on without a device, or without room
+/// for the results.
 int for_each_token(const std::vector<std::string> &tokens,
                    const std::function<int(const std::string &token)> &work);
 

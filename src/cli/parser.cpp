@@ -2,7 +2,9 @@
 
 #include "src/cli/commands.h"
 
+#include <charconv>
 #include <CLI/CLI.hpp> // here only: it takes the compiler longer than all of the commands
+#include <cmath>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -12,6 +14,36 @@ namespace {
 
 /// What to run when a subcommand was given.
 using actions = std::map<const CLI::App *, std::function<int()>>;
+
+/// CLI11 takes "-1" for an unsigned number and the largest for one that is too large.
+std::string not_whole(const std::string &text) {
+    uint64_t value = 0;
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits == 0) return "\"" + text + "\" is no whole number";
+    if (std::from_chars(text.data(), text.data() + digits, value).ec != std::errc())
+        return "\"" + text + "\" is above 2^64 - 1";
+    return "";
+}
+
+const CLI::Validator whole_number(
+    [](std::string &text) {
+        const bool digits = text.find_first_not_of("0123456789") == text.npos;
+        return digits ? not_whole(text) : "\"" + text + "\" is no whole number";
+    },
+    "", "whole number");
+
+/// Before a unit: AsSizeValue reads the rest and refuses what overflows with it.
+const CLI::Validator whole_size([](std::string &text) { return not_whole(text); }, "", "size");
+
+/// "nan" and "inf" read as numbers.
+const CLI::Validator finite_number(
+    [](std::string &text) {
+        double value = 0;
+        return CLI::detail::lexical_cast(text, value) && std::isfinite(value)
+                   ? std::string()
+                   : "\"" + text + "\" is no finite number";
+    },
+    "", "finite number");
 
 void add_options(CLI::App &command, options &o) {
     const char *group = "Device and planning";
@@ -50,13 +82,17 @@ void add_options(CLI::App &command, options &o) {
         ->group(group);
     command.add_option("--workspace-limit", o.workspace_limit, "bytes; k, M, G are powers of 1024")
         ->transform(CLI::AsSizeValue(false))
+        ->check(whole_size) // before the transform: the last one added is the first
         ->type_name("BYTES")
         ->group(group);
     command.add_option("--time-limit", o.time_limit, "seconds that measuring may take per plan")
         ->check(CLI::PositiveNumber)
+        ->check(finite_number)
         ->type_name("SECONDS")
         ->group(group);
-    command.add_option("--threads", o.threads, "threads of the CPU backend [all cores]")
+    command
+        .add_option("--threads", o.threads,
+                    "threads of the CPU backend [all cores]; also with --profile")
         ->check(CLI::Range(1, 1 << 16))
         ->type_name("N")
         ->group(group);
@@ -66,7 +102,7 @@ void add_info(CLI::App &program, actions &run) {
     CLI::App *command = program.add_subcommand("info", "Build, devices and their profiles");
     auto a = std::make_shared<info_arguments>();
     add_options(*command, a->common);
-    command->add_flag("--json", a->json, "as JSON");
+    command->add_flag("--json", a->json, "as one JSON object");
     command->add_flag("--profile-text", a->profile_text,
                       "only the profile of the chosen device, as --profile reads it");
     run[command] = [a] { return run_info(*a); };
@@ -80,7 +116,7 @@ void add_plan(CLI::App &program, actions &run) {
         command->add_option("TOKEN", a->tokens, "the problem, e.g. wht:f32:b8192:n4096")
             ->required();
         add_options(*command, a->common);
-        command->add_flag("--json", a->json, "as JSON");
+        command->add_flag("--json", a->json, "one JSON object per token and line");
         run[command] = [a] { return run_plan(*a); };
     };
     add("plan", "Print the plan of a problem: kernels, launches, workspace, bytes", false);
@@ -121,7 +157,7 @@ void add_verify(CLI::App &program, actions &run) {
         ->type_name("ROLE=FILE")
         ->expected(1)
         ->take_all();
-    command->add_option("--seed", a->seed, "of the random numbers [1]");
+    command->add_option("--seed", a->seed, "of the random numbers [1]")->check(whole_number);
     command
         ->add_option("--sample", a->sample,
                      "transforms, or channels, to compare [as many as make 2^26\n"
@@ -156,6 +192,7 @@ void add_bench(CLI::App &program, actions &run) {
     command
         ->add_option("--fail-above", a->worse,
                      "exit code 1 when a median is this many percent above its baseline")
+        ->check(finite_number)
         ->type_name("PERCENT")
         ->needs("--baseline");
     command->add_flag("--all-candidates", a->all,
@@ -166,7 +203,7 @@ void add_bench(CLI::App &program, actions &run) {
     command->add_flag("--latency", a->how.latency,
                       "small work: warm buffers, calls replayed from a CUDA graph");
     command->add_flag("!--no-accuracy", a->how.accuracy, "leave rel_err out");
-    command->add_option("--seed", a->how.seed, "of the random numbers [1]");
+    command->add_option("--seed", a->how.seed, "of the random numbers [1]")->check(whole_number);
     add_options(*command, a->common);
     command->footer("r = median / copy, where copy moves the same bytes on the same device in the\n"
                     "same run. Rules: benchmarks/README.md.");
@@ -188,8 +225,11 @@ void add_wisdom(CLI::App &program, actions &run) {
         ->type_name("FILE");
     make_command->add_option("--out,-o", m->out, "file to write")->type_name("FILE")->required();
     add_options(*make_command, m->common);
-    make_command->footer("--rigor is measure here unless said: the four best by cost. exhaustive\n"
-                         "measures all. Times loaded with --wisdom are kept in the new file.");
+    make_command->footer(
+        "--rigor is measure here unless said: the four best by cost. exhaustive\n"
+        "measures all. Times loaded with --wisdom are kept in the new file. A token\n"
+        "that fails does not stop the others: the file has their times, and the exit\n"
+        "code is that of the failure.");
     run[make_command] = [m] { return make_wisdom(*m); };
 
     CLI::App *show_command = command->add_subcommand("show", "Print a file");

@@ -77,6 +77,42 @@ TEST_CASE("table, file, baseline") {
     check_refused(bench({"wht:f32:n8", "--baseline", "gone.jsonl"}), 2, "gone.jsonl");
 }
 
+TEST_CASE("a comparison that compares nothing fails") {
+    const std::string token = "wht:f32:b8:n64";
+    nlohmann::json record = program(bench({token, "--json", "--no-accuracy"})).json();
+    const auto against = [&](const std::string &text, std::vector<std::string> more = {}) {
+        write_file("old.jsonl", text);
+        std::vector<std::string> all = {token, "--baseline", "old.jsonl", "--no-accuracy"};
+        all.insert(all.end(), more.begin(), more.end());
+        return bench(all);
+    };
+    check_refused(against("\n"), 2, "old.jsonl: holds no records");
+    for (const double median : {0.0, -1.0}) {
+        record["median_us"] = median;
+        check_refused(against(record.dump() + "\n"), 2, "line 1 has a median_us");
+    }
+    record["median_us"] = 1e9;
+    record["token"] = "wht:f32:b8:n128";
+    const outcome gate = program(against(record.dump() + "\n", {"--fail-above", "1"}));
+    CHECK(gate.code == 1);
+    CHECK(contains(gate.err, "old.jsonl: has no record of 1 of 1 measurements"));
+    const outcome look = program(against(record.dump() + "\n"));
+    CHECK(look.code == 0);
+    CHECK(contains(look.err, "no record of 1 of 1"));
+}
+
+TEST_CASE("results are in the file before the last is measured") {
+    // The second token does not fit the machine: what came before it stays.
+    write_file("grow.jsonl", "old\n");
+    CHECK(program(bench({"wht:f32:b8:n64", "wht:f32:b1048576:n1048576", "--no-accuracy", "--json",
+                         "grow.jsonl"}))
+              .code != 0);
+    CHECK(nlohmann::json::parse(read_file("grow.jsonl")).at("token") == "wht:f32:b8:n64");
+    write_file("grow.jsonl", "old\n");
+    CHECK(program(bench({"wht:f32:b1048576:n1048576", "--json", "grow.jsonl"})).code != 0);
+    CHECK(read_file("grow.jsonl") == "old\n");
+}
+
 TEST_CASE("all candidates, suites") {
     const auto lines =
         program(bench({"wht:f32:b8:n64", "--all-candidates", "--json"})).json_lines();

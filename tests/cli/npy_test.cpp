@@ -46,7 +46,10 @@ TEST_CASE("headers that NumPy writes") {
         {3, "{'descr': '<c16', 'fortran_order': False, 'shape': (), }\n", "c16", {}, 16},
         {1, "{'shape': (0, 7), 'fortran_order': False, 'descr': '|u1'}", "u1", {0, 7}, 0},
         {1, "{\"descr\": \"<i8\", \"fortran_order\": False, \"shape\": (3L,)}", "i8", {3}, 24},
-        // One axis has one order.
+        // One axis has one order, and so has one axis of more than one element.
+        {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 6), }\n", "f4", {1, 6}, 24},
+        {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (6, 1), }\n", "f4", {6, 1}, 24},
+        {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 7), }\n", "f4", {0, 7}, 0},
         {1, "{'descr': '<i4', 'fortran_order': True, 'shape': (3,), }\n", "i4", {3}, 12},
     };
     for (const header_case &c : good) {
@@ -79,7 +82,7 @@ TEST_CASE("broken and foreign files") {
     };
     CHECK(with("'<f4'", "False", "(2,)").empty());
     CHECK(contains(with("'>f4'", "False", "(2,)"), "big endian"));
-    CHECK(contains(with("'<f4'", "True", "(2, 1)"), "Fortran order"));
+    CHECK(contains(with("'<f4'", "True", "(2, 1, 2)"), "Fortran order"));
     CHECK(contains(with("[('a', '<f4')]", "False", "(2,)"), "structured"));
     CHECK(contains(with("'<U4'", "False", "(2,)"), "<U4"));
     CHECK(contains(with("'<f'", "False", "(2,)"), "not read"));

@@ -29,6 +29,27 @@ TEST_CASE("JSON of plan and candidates") {
         CHECK((row.at("verdict") == "no") == (row.at("reason") != ""));
 }
 
+TEST_CASE("JSON of several tokens is one object per line") {
+    for (const char *command : {"plan", "candidates"}) {
+        const auto lines =
+            program({command, "wht:f32:n8", "wht:f64:n16", "--profile", profile("h200"), "--json"})
+                .json_lines();
+        REQUIRE(lines.size() == 2);
+        CHECK(lines[0] != lines[1]);
+    }
+}
+
+TEST_CASE("--threads goes with the profile of a CPU") {
+    const std::vector<std::string> plan = {"plan", "wht:f32:b4096:n4096", "--profile"};
+    std::vector<std::string> cpu = plan, gpu = plan;
+    cpu.insert(cpu.end(), {profile("cpu_avx512_64c"), "--threads", "8"});
+    const outcome o = program(cpu);
+    CHECK(o.code == 0);
+    CHECK(contains(o.out, "cpu/AVX3/64c/8t/"));
+    gpu.insert(gpu.end(), {profile("h200"), "--threads", "8"});
+    check_refused(gpu, 2, "--threads is for the CPU backend");
+}
+
 TEST_CASE("several tokens, preferences") {
     const outcome two = program({"plan", "wht:f32:n8", "wht:f64:n16", "--backend", "cpu"});
     CHECK(two.code == 0);
@@ -48,6 +69,28 @@ TEST_CASE("profiles that cannot be read") {
     write_file("newer.txt", "plait-profile 99\n");
     check_refused({"plan", "wht:f32:n8", "--profile", "newer.txt"}, 2, "99");
     check_refused({"plan", "wht:f32:n8", "--profile", "."}, 2, "directory");
+    // What would break a fingerprint or its JSON.
+    std::string good = shell("cat '" + profile("cpu_avx512_64c") + "'").out;
+    const auto with = [&](const std::string &line) {
+        const size_t at = good.find("\n" + line.substr(0, line.find(' ')) + " ") + 1;
+        return good.substr(0, at) + line + good.substr(good.find('\n', at));
+    };
+    for (const auto &[line, part] : std::vector<std::pair<std::string, std::string>>{
+             {"isa AVX3 wide", "isa=AVX3 wide must be one word"},
+             {"isa AVX3|x", "must be one word"},
+             {"isa AVX/3", "must be one word"},
+             {"isa AVX\xff", "byte 0xff is not printable ASCII"},
+             {"name M\xc3\xbcller", "byte 0xc3 is not printable ASCII"},
+             {"name a\x1b[31m", "byte 0x1b is not printable ASCII"}}) {
+        INFO(line);
+        write_file("odd.txt", with(line));
+        for (const char *command : {"plan", "candidates"})
+            check_refused({command, "wht:f32:n8", "--profile", "odd.txt", "--json"}, 2, part);
+        CHECK(contains(program({"plan", "wht:f32:n8", "--profile", "odd.txt"}).err,
+                       "odd.txt: plait_context_create_from_profile: profile line "));
+    }
+    write_file("odd.txt", with("name M\tx") + "# M\xc3\xbcller\n"); // a comment has any bytes
+    CHECK(program({"plan", "wht:f32:n8", "--profile", "odd.txt", "--json"}).code == 0);
 }
 
 TEST_CASE("info") {

@@ -63,15 +63,20 @@ std::vector<nlohmann::json> outcome::json_lines() const {
     return lines;
 }
 
-outcome program(const std::vector<std::string> &arguments) {
-    std::string command = "cd " + quoted(home().string()) +
-                          " && env -u PLAIT_LOG -u PLAIT_LOG_FILE -u PLAIT_WISDOM"
-                          " -u PLAIT_CANDIDATES -u PLAIT_CPU_ISA " +
-                          quoted(PLAIT_PROGRAM);
-    for (const std::string &a : arguments) command += " " + quoted(a);
+outcome shell(const std::string &line) {
+    const std::string command = "cd " + quoted(home().string()) +
+                                " && env -u PLAIT_LOG -u PLAIT_LOG_FILE -u PLAIT_WISDOM"
+                                " -u PLAIT_CANDIDATES -u PLAIT_CPU_ISA PLAIT=" +
+                                quoted(PLAIT_PROGRAM) + " sh -c " + quoted(line);
     const int status = std::system((command + " >stdout.txt 2>stderr.txt </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file("stdout.txt"),
             read_file("stderr.txt")};
+}
+
+outcome program(const std::vector<std::string> &arguments) {
+    std::string line = "\"$PLAIT\"";
+    for (const std::string &a : arguments) line += " " + quoted(a);
+    return shell(line);
 }
 
 bool contains(const std::string &text, const std::string &part) {

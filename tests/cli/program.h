@@ -19,6 +19,9 @@ struct outcome {
 /// Runs `plait` with these arguments in the scratch folder, without PLAIT_* in the environment.
 outcome program(const std::vector<std::string> &arguments);
 
+/// Runs a line of sh in the scratch folder, where $PLAIT is the program.
+outcome shell(const std::string &line);
+
 /// A scratch folder of this process, removed at its end.
 std::string scratch(const std::string &name);
 void write_file(const std::string &name, const std::string &text);

@@ -178,6 +178,24 @@ TEST_CASE("wrong files and roles are refused before anything is written") {
     refused({"--out", "y=no.npy"}, "no --in x=file.npy");
     refused({"--in", "x=x.npy", "--out", "y=nowhere/no.npy"}, "nowhere/no.npy: cannot be written");
     refused({"--in", "x=.", "--out", "y=no.npy"}, "not a regular file");
+    refused({"--in", "x=x.npy", "--out", "y=./x.npy"}, "is the input x.npy");
+    CHECK(read_file("x.npy") == whole);
+}
+
+TEST_CASE("two outputs have two files") {
+    const int32_t f[4] = {1, 2, 3, 4};
+    write_npy("f.npy", {'i', 4}, {4}, f);
+    CHECK(shell("mkdir -p sub && ln -sf sub/o.npy l.npy").code == 0);
+    const auto refused = [](const std::string &a, const std::string &b) {
+        check_refused({"run", "wht:i32:n4:+overflow", "--backend", "cpu", "--in", "x=f.npy",
+                       "--out", "y=" + a, "--out", "overflow=" + b},
+                      2, "is also the file of role y");
+        CHECK(!exists("o.npy"));
+        CHECK(!exists("sub/o.npy"));
+    };
+    refused("o.npy", "o.npy");
+    refused("o.npy", "./sub/../o.npy");
+    refused("sub/o.npy", "l.npy");
 }
 
 TEST_CASE("work that is larger than the machine") {

@@ -48,7 +48,18 @@ TEST_CASE("usage errors are code 2 and one sentence") {
     check_refused({"plan", "wht:f32:n8", "--threads", "0"}, 2, "threads");
     check_refused({"plan", "wht:f32:n8", "--device", "-1"}, 2, "device");
     check_refused({"plan", "wht:f32:n8", "--workspace-limit", "lots"}, 2, "lots");
-    check_refused({"plan", "wht:f32:n8", "--time-limit", "0"}, 2, "time-limit");
+    for (const char *bytes : {"-1", "", "99999999999999999999", "18446744073709551615k"})
+        check_refused({"plan", "wht:f32:n8", "--workspace-limit", bytes}, 2, "workspace-limit");
+    for (const char *seconds : {"0", "nan", "inf"})
+        check_refused({"plan", "wht:f32:n8", "--time-limit", seconds}, 2, "time-limit");
+    for (const char *seed : {"-1", "18446744073709551616", "1e3", "0x1", ""})
+        for (const char *command : {"verify", "bench"})
+            check_refused({command, "wht:f32:n8", "--seed", seed}, 2, "seed");
+    CHECK(program({"verify", "wht:f32:n8", "--backend", "cpu", "--seed", "18446744073709551615"})
+              .code == 0);
+    for (const char *percent : {"nan", "inf"})
+        check_refused({"bench", "wht:f32:n8", "--baseline", "x", "--fail-above", percent}, 2,
+                      "fail-above");
     check_refused({"plan", "wht:f32:n8", "--candidates", ",,"}, 2, "empty glob");
     check_refused({"plan", "wht:f32:n8", "--profile", "x", "--backend", "cpu"}, 2, "--profile");
     check_refused({"wisdom"}, 2, "subcommand");
@@ -77,6 +88,8 @@ TEST_CASE("no device is code 77") {
         check_refused({command, "wht:f32:n8", "--backend", "cuda", "--device", number}, 77,
                       "device");
     check_refused({"plan", "wht:f32:n8", "--backend", "cpu", "--device", "1"}, 77, "device");
+    check_refused({"info", "--device", "12345"}, 77, "no device 12345");
+    check_refused({"info", "--backend", "cpu", "--device", "1"}, 77, "no device 1");
     if (count == 0) check_refused({"info", "--backend", "cuda"}, 77, "cuda");
     // A profile plans and prints; it cannot run.
     check_refused({"verify", "wht:f32:n8", "--profile", profile("h200")}, 77, "profile");

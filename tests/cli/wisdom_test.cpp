@@ -48,6 +48,51 @@ TEST_CASE("merge keeps the faster of equal lines, and every device") {
     CHECK(read_file("again.txt") == read_file("ab.txt"));
 }
 
+TEST_CASE("a last line without an end is torn, and merging does not mend it") {
+    const std::string whole = "plait-wisdom 1\n"
+                              "wht:f32:n8 | cpu/AVX2/2c/Y | wht.cpu.simd | 1 | 5e-06\n";
+    write_file("cut.txt", whole + "wht:f32:n16 | cpu/AVX2/2c/Y | wht.cpu.simd | 1 | 2.5e-0");
+    const outcome o = program({"wisdom", "merge", "cut.txt", "cut.txt", "-o", "merged.txt"});
+    CHECK(o.code == 0);
+    CHECK(contains(o.out, "2 torn lines left out"));
+    CHECK(read_file("merged.txt") == whole);
+    const outcome shown = program({"wisdom", "show", "cut.txt", "--json"});
+    CHECK(shown.json_lines().size() == 1);
+    CHECK(contains(shown.err, "1 torn"));
+}
+
+TEST_CASE("lines that no library reads are counted") {
+    std::string text = "plait-wisdom 1\n";
+    for (const char *line :
+         {"wht:f32:n\xff | cpu/Y | c | 1 | 1e-6", "WHT | cpu/Y | c | 1 | 1e-6",
+          "wht:f32:n8 | cpu/\xc3\xbc | c | 1 | 1e-6", "wht:f32:n8 | cpu/Y | c | one | 1e-6",
+          "a | b | c | 1 | 0x1p-9", "a | b | c | 1 | inf", "a | b | c | 1 | -1e-6"})
+        text += std::string(line) + "\n";
+    write_file("odd.txt", text + "wht:f32:n8 | cpu/Y | c | 1 | 1e-6\n");
+    for (const bool json : {false, true}) {
+        const outcome o = json ? program({"wisdom", "show", "odd.txt", "--json"})
+                               : program({"wisdom", "show", "odd.txt"});
+        CHECK(o.code == 0);
+        CHECK(contains(o.err, "7 torn lines"));
+    }
+    CHECK(contains(program({"wisdom", "merge", "odd.txt", "-o", "m.txt"}).out, "1 lines"));
+}
+
+TEST_CASE("a token that fails leaves the times of the others") {
+    const std::string huge = "wht:f32:b1048576:n1048576"; // 4 TiB
+    for (const bool first : {false, true}) {
+        const std::string a = first ? huge : "wht:f32:n64", b = first ? "wht:f32:n64" : huge;
+        write_file("kept.txt", "");
+        const outcome o = program({"wisdom", "make", a, b, "--backend", "cpu", "-o", "kept.txt"});
+        CHECK(o.code != 0);
+        CHECK(contains(o.err, huge));
+        CHECK(contains(read_file("kept.txt"), "\nwht:f32:n64 | cpu/"));
+    }
+    write_file("kept.txt", "old");
+    CHECK(program({"wisdom", "make", huge, "--backend", "cpu", "-o", "kept.txt"}).code != 0);
+    CHECK(read_file("kept.txt") == "old");
+}
+
 TEST_CASE("what is no wisdom") {
     write_file("text.txt", "hello\n");
     write_file("newer.txt", "plait-wisdom 9\n");

@@ -2,11 +2,11 @@
 
 #include "src/cli/case/handle.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace plait::cases {
 namespace {
@@ -176,7 +176,10 @@ void npy_reader::parse(const std::string &header) {
         std::strchr("fiucb", descr[skip]) == nullptr || std::stoi(size) == 0)
         fail(" holds the type " + descr + ", which is not read; plain numbers are");
     type = {descr[skip], std::stoi(size)};
-    if (order == "True" && shape.size() > 1)
+    // Both orders are one where at most one axis has more than one element, or where one has none.
+    const auto longer = std::count_if(shape.begin(), shape.end(), [](int64_t e) { return e > 1; });
+    const bool empty = std::count(shape.begin(), shape.end(), 0) > 0;
+    if (order == "True" && longer > 1 && !empty)
         fail(" is in Fortran order; save numpy.ascontiguousarray() of it");
 }
 
@@ -191,7 +194,7 @@ void npy_reader::read(void *to, int64_t count) {
 }
 
 npy_writer::npy_writer(const std::string &path, npy_type type, const std::vector<int64_t> &shape)
-    : path_(path), temporary_(path + ".part" + std::to_string(getpid())), type_(type) {
+    : file_(path), type_(type) {
     const std::string order = type.bytes == 1 ? "|" : "<";
     std::string header = "{'descr': '" + order + type.text() +
                          "', 'fortran_order': False, 'shape': " + npy_shape_text(shape) + ", }";
@@ -200,44 +203,13 @@ npy_writer::npy_writer(const std::string &path, npy_type type, const std::vector
     header += '\n';
     const unsigned char rest[4] = {1, 0, static_cast<unsigned char>(header.size() & 0xff),
                                    static_cast<unsigned char>(header.size() >> 8)};
-    file_ = std::fopen(temporary_.c_str(), "wb");
-    if (!file_) fail();
-    if (std::fwrite(magic, 1, magic_bytes, file_) != magic_bytes ||
-        std::fwrite(rest, 1, sizeof rest, file_) != sizeof rest ||
-        std::fwrite(header.data(), 1, header.size(), file_) != header.size()) {
-        const int code = errno;
-        std::fclose(file_);
-        std::remove(temporary_.c_str());
-        errno = code;
-        fail();
-    }
-}
-
-npy_writer::~npy_writer() {
-    if (!file_) return;
-    std::fclose(file_);
-    std::remove(temporary_.c_str());
-}
-
-void npy_writer::fail() const {
-    throw failure(PLAIT_ERR_IO, path_ + ": cannot be written: " + std::strerror(errno));
+    file_.write(magic, magic_bytes);
+    file_.write(rest, sizeof rest);
+    file_.write(header.data(), header.size());
 }
 
 void npy_writer::write(const void *from, int64_t count) {
-    if (count == 0) return; // an empty array has no storage to point at
-    const size_t want = static_cast<size_t>(count);
-    if (std::fwrite(from, static_cast<size_t>(type_.bytes), want, file_) != want) fail();
-}
-
-void npy_writer::commit() {
-    std::FILE *file = file_;
-    file_ = nullptr;
-    if (std::fclose(file) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-        const int code = errno;
-        std::remove(temporary_.c_str());
-        errno = code;
-        fail();
-    }
+    file_.write(from, static_cast<size_t>(type_.bytes) * static_cast<size_t>(count));
 }
 
 } // namespace plait::cases

@@ -1,6 +1,9 @@
 // The .npy format, read and written in chunks: a file may be larger than memory. Versions 1 to 3,
-// little endian, C order. No package of the distribution reads it, so the header parser is here.
+// little endian, C order, which arrays of one axis share with Fortran order. No package of the
+// distribution reads it, so the header parser is here.
 #pragma once
+
+#include "src/cli/case/output.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -43,22 +46,16 @@ private:
     std::FILE *file_ = nullptr;
 };
 
-/// Writes beside the target and renames in commit(): a failure leaves no half-written file.
+/// The header comes first, so a pipe is read from its beginning. Nothing is there before commit().
 class npy_writer {
 public:
     npy_writer(const std::string &path, npy_type type, const std::vector<int64_t> &shape);
-    ~npy_writer();
-    npy_writer(const npy_writer &) = delete;
-    npy_writer &operator=(const npy_writer &) = delete;
-
     void write(const void *from, int64_t count);
-    void commit();
+    void commit() { file_.commit(); }
 
 private:
-    [[noreturn]] void fail() const;
-    std::string path_, temporary_;
+    output_file file_;
     npy_type type_;
-    std::FILE *file_ = nullptr;
 };
 
 std::string npy_shape_text(const std::vector<int64_t> &shape);
