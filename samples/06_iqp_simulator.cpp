@@ -11,20 +11,18 @@
 #include <future>
 #include <plait/plait.hpp>
 #ifdef __CUDACC__ // in a CUDA build this file is compiled by nvcc
-#    include <cuda_runtime.h>
 #    define HD __host__ __device__
 #else
 #    define HD
 #endif
 
-// Phases are multiples of pi/8: one for each qubit that is 1, one for each pair of such qubits.
+// Phases are multiples of pi/8: [j][j] for qubit j being 1, [j][k] for qubits j > k both being 1.
 struct circuit {
-    unsigned char single[32], pair[32][32];
+    unsigned char phase[32][32];
     HD int eighths(unsigned x) const {
         int sum = 0;
         for (int j = 0; x >> j; ++j)
-            for (int k = 0; k <= j && x >> j & 1; ++k)
-                if (x >> k & 1) sum += k == j ? single[j] : pair[j][k];
+            for (int k = 0; k <= j; ++k) sum += x >> j & x >> k & 1 ? phase[j][k] : 0;
         return sum & 15;
     }
     HD void apply(float *re, float *im, unsigned x) const { // state[x] *= exp(i phase)
@@ -113,20 +111,17 @@ int main(int argc, char **argv) try {
     if (qubits < 1 || qubits > 28) return std::puts("1 to 28 qubits"), 2;
     std::vector<circuit> circuits(4);
     unsigned random = 12345;
-    auto next = [&] { return (unsigned char)((random = random * 1664525u + 1013904223u) >> 28); };
     for (circuit &c : circuits)
-        for (int j = 0; j < 32; ++j) {
-            c.single[j] = next();
-            for (unsigned char &p : c.pair[j]) p = next();
-        }
+        for (auto &row : c.phase)
+            for (unsigned char &p : row) p = (random = random * 1664525u + 1013904223u) >> 28;
 
     double worst = 0;
     const std::vector<state> small = run(circuits, 8);
     for (size_t i = 0; i < small.size(); ++i)
-        for (unsigned k = 0; k < 256; ++k)
-            worst =
-                std::fmax(worst, std::abs(path_sum(circuits[i], k) -
-                                          std::complex<double>(small[i][k], small[i][256 + k])));
+        for (unsigned k = 0; k < 256; ++k) {
+            const std::complex<double> amplitude(small[i][k], small[i][256 + k]);
+            worst = std::fmax(worst, std::abs(path_sum(circuits[i], k) - amplitude));
+        }
     std::printf("largest difference to the sum over all paths: %.1e\n", worst);
     bool ok = worst < 1e-6;
     for (const state &s : run(circuits, qubits)) {
