@@ -190,7 +190,7 @@ TEST_CASE("conv1d property: a packed sequence = the sequence alone, in any order
                             if (std::isnan(v)) v = 0.25;
                     in = pack(order);
                     std::vector<size_t> reversed(order.rbegin(), order.rend());
-                    std::swap(reversed[1], reversed[3]);
+                    std::swap(reversed[0], reversed[1]);
                     const conv1d_inputs other = pack(reversed);
                     const plait_role y = direction == PLAIT_FORWARD ? PLAIT_Y : PLAIT_DX;
                     const plait_role state =

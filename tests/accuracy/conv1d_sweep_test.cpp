@@ -49,7 +49,7 @@ void check_one(uint64_t seed, const conv1d_call &call, conv1d_filling how, rng &
 } // namespace
 
 TEST_CASE("conv1d sweep: random problems of every form") {
-    const int items = config().small ? 120 : on_device() ? 4000 : config().brief ? 300 : 1500;
+    const int items = config().small ? 120 : on_device() ? 2000 : config().brief ? 300 : 1500;
     for (int i = 0; i < items; ++i) {
         const uint64_t seed = derive(config().seed, static_cast<uint64_t>(500000 + i));
         rng random(seed);
