@@ -28,7 +28,8 @@ template <typename T> class backward {
 public:
     backward(const conv1d_args &args, const conv1d_sequences &sequences,
              const conv1d_simd_layout &l, char *scratch, double *strip_sums)
-        : a(args), p(args.problem), all(sequences), lay(l), history(p.history()), sums(strip_sums) {
+        : a(args), p(args.problem), all(sequences), lay(l), history(p.history()),
+          stream(conv1d_simd_streams(args, l, p.dx, args.dx)), sums(strip_sums) {
         carver from{scratch};
         x = from.take<T>(lay.rows * lay.line);
         dy = from.take<T>(lay.rows * lay.line);
@@ -37,7 +38,10 @@ public:
         ids = from.take<id_of<T>>(lay.along_time ? lay.line : lay.tokens + 2 * p.width + 64);
         weights = from.take<T>(lay.along_time ? p.width : p.width * lay.line);
         bias = from.take<T>(lay.along_time ? 1 : lay.line);
-        if (!lay.along_time) piece_sums = from.take<T>((p.width + 1) * lay.line);
+        if (lay.along_time) return;
+        piece_sums = from.take<T>((p.width + 1) * lay.line);
+        zeros = from.take<T>(lay.line);
+        std::fill(zeros, zeros + lay.line, T(0));
     }
 
     void run(const conv1d_team &team) {
@@ -47,7 +51,7 @@ public:
             all.gaps(team.begin(p.length), team.end(p.length), [&](int64_t from, int64_t to) {
                 clear({0, 0, p.length, -1, false}, 0, p.channels, from, to);
             });
-        if (a.stream) hwy::FlushStream();
+        if (stream) hwy::FlushStream();
         team.wait();
         const int64_t channels = (p.channels + 63) / 64, last = team.end(channels);
         for (int64_t i = team.begin(channels); i < last; ++i) reduce(64 * i);
@@ -59,8 +63,10 @@ private:
     const conv1d_sequences &all;
     const conv1d_simd_layout &lay;
     const int64_t history;
+    const bool stream;
     double *sums; ///< [strip][width + 1][channel]
     T *x, *dy, *g, *dx, *weights, *bias;
+    T *zeros = nullptr;      ///< across channels: the bias of dx
     T *piece_sums = nullptr; ///< across channels: [width + 1][line]
     id_of<T> *ids;
     uint8_t clean[2048];
@@ -125,7 +131,7 @@ private:
         }
         if (from + before < to && p.dx.used())
             store_line(p.dx.type, values + before, a.dx, at(p.dx, s, c, from + before), p.dx.t,
-                       to - from - before, a.stream);
+                       to - from - before, stream);
     }
 
     void time_block(const source<T> &from, int64_t c0, int64_t c1, int64_t t0, int64_t t1,
@@ -260,7 +266,7 @@ private:
             const int64_t last = std::min(rows, t1 - (t - history));
             if (first < last) {
                 s = {last - first, p.width, true, 0, line, count};
-                channel_sums<finish::none>(from, s, g + first * line, nullptr,
+                channel_sums<finish::none>(from, s, g + first * line, zeros,
                                            p.residual ? dy + first * line : nullptr, nullptr,
                                            ids + first, dx);
                 store_rows(from, c, count, t - history + first, last - first);
@@ -289,7 +295,7 @@ private:
             }
             if (position >= 0 && p.dx.used()) {
                 store_line(p.dx.type, values, a.dx, at(p.dx, from.s, c, position), p.dx.c, count,
-                           a.stream);
+                           stream);
             } else if (position < 0 && p.dstate_in.used()) {
                 const conv1d_view &v = p.dstate_in;
                 store_line(v.type, values, a.dstate_in,

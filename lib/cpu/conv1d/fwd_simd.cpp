@@ -26,7 +26,8 @@ template <typename T> class forward {
 public:
     forward(const conv1d_args &args, const conv1d_sequences &sequences, const conv1d_simd_layout &l,
             char *scratch)
-        : a(args), p(args.problem), all(sequences), lay(l), history(p.history()) {
+        : a(args), p(args.problem), all(sequences), lay(l), history(p.history()),
+          stream(conv1d_simd_streams(args, l, p.y, args.y)) {
         carver from{scratch};
         in = from.take<T>(lay.rows * lay.line);
         out = from.take<T>(lay.rows * lay.line);
@@ -58,7 +59,7 @@ public:
             for (int64_t i = team.begin(states); i < last; ++i)
                 hand_on(source<T>(a, all.span(i / lay.blocks)), i % lay.blocks);
         }
-        if (a.stream) hwy::FlushStream();
+        if (stream) hwy::FlushStream();
     }
 
 private:
@@ -67,6 +68,7 @@ private:
     const conv1d_sequences &all;
     const conv1d_simd_layout &lay;
     const int64_t history;
+    const bool stream;
     T *in, *out, *weights, *bias;
     id_of<T> *ids;
     int64_t loaded = -1; ///< the block whose weights are in the buffers
@@ -125,7 +127,7 @@ private:
                               plain ? nullptr : ids + g * size);
                 });
         }
-        store_line(p.y.type, out, a.y, y_at(from.s, c, t0), p.y.t, count, a.stream);
+        store_line(p.y.type, out, a.y, y_at(from.s, c, t0), p.y.t, count, stream);
     }
 
     void channel_sums(const T *xe, T *y, int64_t rows, int64_t used, const id_of<T> *masks) {
@@ -167,7 +169,7 @@ private:
             }
             for (int64_t j = 0; j < rows; ++j)
                 store_line(p.y.type, out + j * lay.line, a.y, y_at(from.s, c, t + j), p.y.c, count,
-                           a.stream);
+                           stream);
             std::copy(in + rows * lay.line, in + (rows + history) * lay.line, in);
         }
     }

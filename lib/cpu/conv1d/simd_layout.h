@@ -58,6 +58,16 @@ inline int conv1d_simd_team(const conv1d_problem &p, int threads) {
     return busy < threads ? std::max(1, static_cast<int>(busy)) : std::max(1, threads);
 }
 
+/// Whether an output is stored past the caches: whole cache lines only, for a line that is written
+/// in two ways is written slowly. Lines along time are long, their ends do not count.
+inline bool conv1d_simd_streams(const conv1d_args &a, const conv1d_simd_layout &l,
+                                const conv1d_view &v, const void *base) {
+    if (!a.stream || l.along_time) return a.stream;
+    const int64_t size = scalar_bytes(v.type);
+    return v.c == 1 && v.t * size % 64 == 0 && v.b * size % 64 == 0 &&
+           reinterpret_cast<uintptr_t>(base) % 64 == 0;
+}
+
 inline conv1d_simd_layout conv1d_simd_layout_of(const conv1d_problem &p) {
     const auto distance = [](int64_t stride) { return stride < 0 ? -stride : stride; };
     const auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to * to; };
@@ -78,14 +88,15 @@ inline conv1d_simd_layout conv1d_simd_layout_of(const conv1d_problem &p) {
         l.rows = 1;
         l.slice_bytes = width * ((backward ? 5 : 3) * l.line + 2 * up(p.width + 1, 16));
     } else {
-        l.channels = backward || p.width > 16 ? 64 : 128;
+        // Long runs of a row for the memory; decoding has few rows and shares them among threads.
+        l.channels = p.width > 16 ? 64 : p.direction == conv1d_direction::forward ? 512 : 256;
         l.tokens = 256;
         l.step = std::max<int64_t>(16, up(p.width, 16));
         l.line = l.channels;
         l.rows = l.step + p.width;
         // x, y (backward: x, dy, g, dx), the taps and the bias (backward: their sums too), ids.
         l.slice_bytes = width * ((backward ? 4 : 2) * l.rows * l.line +
-                                 (backward ? 2 : 1) * (p.width + 1) * l.line +
+                                 (backward ? 2 : 1) * (p.width + 2) * l.line +
                                  up(l.tokens + 2 * p.width, 16) + slack);
     }
     l.slice_bytes = up(l.slice_bytes, 64) + 64;

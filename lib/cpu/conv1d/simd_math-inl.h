@@ -72,47 +72,73 @@ template <typename T> constexpr T term(int i) {
     return i % 2 == 0 ? -exp_constants<T>::c[i] : exp_constants<T>::c[i];
 }
 
+/// A few vectors that take each step together: the sums of one wait for one another, those of
+/// several fill the pipes.
+template <typename T, int n> struct pack { vec<T> v[n]; };
+
 /// e^-a * 2^lift for 0 <= a <= clamp.
-template <typename T> HWY_INLINE vec<T> lifted_exp(vec<T> a) {
+template <typename T, int n> HWY_INLINE pack<T, n> lifted_exp(const pack<T, n> &a) {
     using k = exp_constants<T>;
     const tag<T> d;
     const hn::RebindToSigned<tag<T>> di;
     const vec<T> shifter = hn::Set(d, k::round);
-    const vec<T> integer_bits = hn::NegMulAdd(a, hn::Set(d, k::log2e), shifter);
-    const vec<T> n = hn::Sub(integer_bits, shifter);
+    pack<T, n> bits, r, poly;
+    for (int i = 0; i < n; ++i) bits.v[i] = hn::NegMulAdd(a.v[i], hn::Set(d, k::log2e), shifter);
+    for (int i = 0; i < n; ++i) poly.v[i] = hn::Sub(bits.v[i], shifter); // the integer
+    for (int i = 0; i < n; ++i) r.v[i] = hn::MulAdd(poly.v[i], hn::Set(d, k::ln2_hi), a.v[i]);
+    for (int i = 0; i < n; ++i) r.v[i] = hn::MulAdd(poly.v[i], hn::Set(d, k::ln2_lo), r.v[i]);
     // e^-r by the series with alternating signs, so that no step negates.
-    const vec<T> r = hn::MulAdd(n, hn::Set(d, k::ln2_lo), hn::MulAdd(n, hn::Set(d, k::ln2_hi), a));
-    vec<T> poly = hn::Set(d, term<T>(k::terms - 1));
-    for (int i = k::terms - 2; i >= 0; --i) poly = hn::MulAdd(poly, r, hn::Set(d, term<T>(i)));
-    poly = hn::MulAdd(poly, r, hn::Set(d, T(1)));
-    return hn::BitCast(d, hn::Add(hn::BitCast(di, poly),
-                                  hn::ShiftLeft<k::mantissa>(hn::BitCast(di, integer_bits))));
+    for (int i = 0; i < n; ++i) poly.v[i] = hn::Set(d, term<T>(k::terms - 1));
+    for (int t = k::terms - 2; t >= 0; --t)
+        for (int i = 0; i < n; ++i)
+            poly.v[i] = hn::MulAdd(poly.v[i], r.v[i], hn::Set(d, term<T>(t)));
+    for (int i = 0; i < n; ++i) poly.v[i] = hn::MulAdd(poly.v[i], r.v[i], hn::Set(d, T(1)));
+    for (int i = 0; i < n; ++i) {
+        const auto exponent = hn::ShiftLeft<k::mantissa>(hn::BitCast(di, bits.v[i]));
+        poly.v[i] = hn::BitCast(d, hn::Add(hn::BitCast(di, poly.v[i]), exponent));
+    }
+    return poly;
 }
 
-template <typename T> HWY_INLINE vec<T> silu(vec<T> p) {
-    using k = exp_constants<T>;
+template <typename T, int n> HWY_INLINE pack<T, n> magnitude(const pack<T, n> &p) {
     const tag<T> d;
-    const vec<T> a = hn::Min(hn::Abs(p), hn::Set(d, k::clamp));
-    const vec<T> e = lifted_exp<T>(a);
-    const vec<T> below = hn::Mul(hn::Mul(a, e), hn::Set(d, -k::drop));
-    const vec<T> top = hn::IfThenElse(hn::Lt(p, hn::Zero(d)), below, p); // NaN stays p
-    return hn::Div(top, hn::MulAdd(e, hn::Set(d, k::drop), hn::Set(d, T(1))));
+    pack<T, n> a;
+    for (int i = 0; i < n; ++i)
+        a.v[i] = hn::Min(hn::Abs(p.v[i]), hn::Set(d, exp_constants<T>::clamp));
+    return a;
+}
+
+template <typename T, int n> HWY_INLINE pack<T, n> silu(const pack<T, n> &p) {
+    const tag<T> d;
+    const vec<T> drop = hn::Set(d, exp_constants<T>::drop);
+    const pack<T, n> a = magnitude<T, n>(p), e = lifted_exp<T, n>(a);
+    pack<T, n> y;
+    for (int i = 0; i < n; ++i) {
+        const vec<T> below = hn::Mul(hn::Mul(a.v[i], e.v[i]), hn::Neg(drop));
+        const auto negative = hn::Lt(p.v[i], hn::Zero(d));
+        const vec<T> top = hn::IfThenElse(negative, below, p.v[i]); // NaN stays p
+        y.v[i] = hn::Div(top, hn::MulAdd(e.v[i], drop, hn::Set(d, T(1))));
+    }
+    return y;
 }
 
 /// The derivative of SiLU: s * (1 + p * (1 - s)) with s = sigmoid(p).
-template <typename T> HWY_INLINE vec<T> silu_slope(vec<T> p) {
-    using k = exp_constants<T>;
+template <typename T, int n> HWY_INLINE pack<T, n> silu_slope(const pack<T, n> &p) {
     const tag<T> d;
-    const vec<T> one = hn::Set(d, T(1));
-    const vec<T> lifted = lifted_exp<T>(hn::Min(hn::Abs(p), hn::Set(d, k::clamp)));
-    const vec<T> e = hn::Mul(lifted, hn::Set(d, k::drop));
-    // s for |p| and its complement, without cancellation.
-    const vec<T> large = hn::Div(one, hn::Add(one, e));
-    const vec<T> small = hn::Mul(e, large);
-    const auto negative = hn::Lt(p, hn::Zero(d));
-    const vec<T> s = hn::IfThenElse(negative, small, large);
-    const vec<T> rest = hn::IfThenElse(negative, large, small);
-    return hn::Mul(s, hn::MulAdd(p, rest, one));
+    const vec<T> one = hn::Set(d, T(1)), drop = hn::Set(d, exp_constants<T>::drop);
+    const pack<T, n> lifted = lifted_exp<T, n>(magnitude<T, n>(p));
+    pack<T, n> y;
+    for (int i = 0; i < n; ++i) {
+        const vec<T> e = hn::Mul(lifted.v[i], drop);
+        // s for |p| and its complement, without cancellation.
+        const vec<T> large = hn::Div(one, hn::Add(one, e));
+        const vec<T> small = hn::Mul(e, large);
+        const auto negative = hn::Lt(p.v[i], hn::Zero(d));
+        const vec<T> s = hn::IfThenElse(negative, small, large);
+        const vec<T> rest = hn::IfThenElse(negative, large, small);
+        y.v[i] = hn::Mul(s, hn::MulAdd(p.v[i], rest, one));
+    }
+    return y;
 }
 
 } // namespace conv1d_simd

@@ -80,26 +80,42 @@ void time_dots(const T *g, const T *xe, int64_t count, int64_t width, const id_o
 }
 
 /// The same across channels, into lines of the accumulate type: sums[k][channel] += sum over rows
-/// of g[j] * xe[j + k], and the sum of g in line `width`.
-template <bool masked, typename T>
-HWY_NOINLINE void channel_dots(const block_shape &s, const T *g, const T *xe, const id_of<T> *ids,
-                               T *sums) {
+/// of g[j] * xe[j + k], for `taps` values of k from `first` on.
+template <int taps, bool masked, typename T>
+HWY_NOINLINE void channel_dots(const block_shape &s, const T *g, const T *xe, int64_t first,
+                               const id_of<T> *ids, T *sums) {
     const tag<T> d;
     for (int64_t c = 0; c < s.used; c += lanes<T>()) {
-        for (int64_t k = 0; k < s.width; ++k) {
-            vec<T> sum = hn::LoadU(d, sums + k * s.stride + c);
-            for (int64_t j = 0; j < s.count; ++j) {
+        vec<T> sum[taps];
+        for (int k = 0; k < taps; ++k) sum[k] = hn::LoadU(d, sums + (first + k) * s.stride + c);
+        for (int64_t j = 0; j < s.count; ++j) {
+            if constexpr (masked)
+                if (ids[j + s.own] < 0) continue;
+            const vec<T> factor = hn::LoadU(d, g + j * s.stride + c);
+            for (int k = 0; k < taps; ++k) {
                 if constexpr (masked)
-                    if (ids[j + s.own] < 0 || ids[j + k] != ids[j + s.own]) continue;
-                sum = hn::MulAdd(hn::LoadU(d, g + j * s.stride + c),
-                                 hn::LoadU(d, xe + (j + k) * s.stride + c), sum);
+                    if (ids[j + first + k] != ids[j + s.own]) continue;
+                sum[k] =
+                    hn::MulAdd(factor, hn::LoadU(d, xe + (j + first + k) * s.stride + c), sum[k]);
             }
-            hn::StoreU(sum, d, sums + k * s.stride + c);
         }
-        vec<T> sum = hn::LoadU(d, sums + s.width * s.stride + c);
+        for (int k = 0; k < taps; ++k) hn::StoreU(sum[k], d, sums + (first + k) * s.stride + c);
+    }
+}
+
+/// All taps, and the sum of g itself in line `width`.
+template <bool masked, typename T>
+void channel_dots(const block_shape &s, const T *g, const T *xe, const id_of<T> *ids, T *sums) {
+    int64_t k = 0;
+    for (; k + 4 <= s.width; k += 4) channel_dots<4, masked, T>(s, g, xe, k, ids, sums);
+    for (; k < s.width; ++k) channel_dots<1, masked, T>(s, g, xe, k, ids, sums);
+    const tag<T> d;
+    for (int64_t c = 0; c < s.used; c += lanes<T>()) {
+        T *line = sums + s.width * s.stride + c;
+        vec<T> sum = hn::LoadU(d, line);
         for (int64_t j = 0; j < s.count; ++j)
             sum = hn::Add(sum, hn::LoadU(d, g + j * s.stride + c));
-        hn::StoreU(sum, d, sums + s.width * s.stride + c);
+        hn::StoreU(sum, d, line);
     }
 }
 
