@@ -41,8 +41,8 @@ constexpr int64_t wht_simd_l2_bytes = int64_t{1} << 18;
 /// Stages of one sweep that joins blocks.
 constexpr int wht_simd_join_bits = 3;
 
-/// Threads that are worth waking for `bytes` of rows: opening a parallel region takes as long as one
-/// core takes for about this much.
+/// Threads that are worth waking for `bytes` of rows: opening a parallel region takes as long as
+/// one core takes for about this much.
 constexpr int64_t wht_simd_thread_bytes = int64_t{1} << 15;
 
 constexpr int wht_simd_team(int64_t bytes, int threads) {

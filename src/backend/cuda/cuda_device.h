@@ -15,7 +15,7 @@ std::shared_ptr<const prepared> prepare(const pipeline &what, int device);
 /// Stream-ordered from the device's default pool; cudaMalloc where the device has no pools.
 std::shared_ptr<allocator> default_memory(int device);
 
-double measure(const pipeline &what, const problem &of, allocator &memory,
-               double budget, int device);
+double measure(const pipeline &what, const problem &of, allocator &memory, double budget,
+               int device);
 
 } // namespace plait::impl::cuda
