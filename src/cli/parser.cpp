@@ -184,7 +184,7 @@ void add_bench(CLI::App &program, actions &run) {
     CLI::Option *json_option =
         command
             ->add_option("--json", a->json_file,
-                         "JSON lines instead of the table, or into FILE beside it")
+                         "JSON lines instead of the table, or into FILE beside it, each at once")
             ->type_name("[FILE]")
             ->expected(0, 1);
     command->add_option("--baseline", a->baseline, "compare with the JSON lines of an earlier run")
