@@ -5,7 +5,7 @@
 #include "lib/cuda/wht/columns_layout.h"
 #include "src/core/status.h"
 #include "src/core/text.h"
-#include "tests/planner/support.h"
+#include "tests/planner/golden_text.h"
 
 namespace plait::test {
 
@@ -38,47 +38,15 @@ std::string arguments(const step &s) {
     return "problem";
 }
 
-std::string operand_text(const pipeline &p, const operand &o) {
-    std::string name = "null";
-    if (o.from == operand::source::role) name = role_name(o.role);
-    if (o.from == operand::source::work) name = p.work.pieces()[static_cast<size_t>(o.piece)].name;
-    if (o.offset != 0) name += text('+', o.offset);
-    return o.written ? name + "!" : name;
-}
-
-std::string step_text(const pipeline &p, const step &s) {
-    std::string out = text("  ", s.kernel, s.variant.empty() ? "" : " ", s.variant, " grid ",
-                           s.grid, " block ", s.block, " smem ", s.smem_bytes, " read ",
-                           s.bytes_read, " written ", s.bytes_written, " flops ", s.flops, " (");
-    for (const operand &o : s.operands)
-        out += text(&o == s.operands.data() ? "" : " ", operand_text(p, o));
-    return text(out, ") ", arguments(s), '\n');
-}
-
-/// Plans of one launch for each of many rows would fill the file with equal lines.
-std::string steps_text(const pipeline &p) {
-    std::string out;
-    for (size_t i = 0; i < p.steps.size(); ++i) {
-        if (p.steps.size() > 12 && i == 4) {
-            out += text("  ... ", p.steps.size() - 8, " more\n");
-            i = p.steps.size() - 4;
-        }
-        out += step_text(p, p.steps[i]);
-    }
-    return out;
-}
-
 std::string plan_of(const std::string &token, const profile &device, const preferences &pref) {
     std::string out = text(token, pref.math == PLAIT_MATH_F32 ? " math=f32" : "", '\n');
     wisdom none;
     try {
         const choice c = choose(problem_of(token), device, pref, none, nullptr);
         if (!c.what) return out + "  empty\n";
-        out += text("  ", c.what->name, " rev ", c.what->revision, '\n', steps_text(c.steps));
-        for (const piece &one : c.steps.work.pieces())
-            out += text("  work ", one.name, ' ', one.bytes, " at ", one.offset, " steps ",
-                        one.first_step, "..", one.last_step, '\n');
-        return out;
+        out += text("  ", c.what->name, " rev ", c.what->revision, '\n',
+                    steps_text(c.steps, arguments));
+        return out + work_text(c.steps);
     } catch (const failure &f) {
         if (f.code() != PLAIT_ERR_NOT_SUPPORTED) throw;
         return text(out, "  none: ", f.what(), '\n');
