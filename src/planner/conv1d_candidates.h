@@ -17,6 +17,10 @@ verdict conv1d_cuda_bwd_bct_applicable(const problem &, const profile &);
 cost conv1d_cuda_bwd_bct_estimate(const problem &, const profile &);
 pipeline conv1d_cuda_bwd_bct_build(const problem &, const profile &);
 
+verdict conv1d_cuda_bwd_btc_applicable(const problem &, const profile &);
+cost conv1d_cuda_bwd_btc_estimate(const problem &, const profile &);
+pipeline conv1d_cuda_bwd_btc_build(const problem &, const profile &);
+
 verdict conv1d_cuda_bwd_any_applicable(const problem &, const profile &);
 cost conv1d_cuda_bwd_any_estimate(const problem &, const profile &);
 pipeline conv1d_cuda_bwd_any_build(const problem &, const profile &);

@@ -2,7 +2,7 @@
 //   conv1d.offsets (packed sequences), conv1d.bwd_marks (fast kernels with features), the main
 //   kernel (dx, partial sums of dw and dbias), conv1d.bwd_reduce, conv1d.bwd_state.
 #include "lib/cuda/conv1d/bwd_any_layout.h"
-#include "lib/cuda/conv1d/bwd_bct_layout.h"
+#include "lib/cuda/conv1d/bwd_btc_layout.h"
 #include "lib/cuda/conv1d/offsets_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_candidates.h"
@@ -55,6 +55,9 @@ main_step main_of(way how, const conv1d_problem &p, const profile &device) {
         m.launch = conv1d_bwd_bct_fill(p, device.sms, &m.args);
         break;
     case way::btc:
+        m.kernel = "conv1d.bwd_btc";
+        m.launch = conv1d_bwd_btc_fill(p, device.sms, &m.args);
+        break;
     case way::any:
         m.kernel = "conv1d.bwd_any";
         m.launch = conv1d_bwd_any_fill(p, device.sms, device.smem_per_block, &m.args);
@@ -101,6 +104,8 @@ verdict fast_rule(way how, const conv1d_problem &p) {
                         scalar_name(p.x.type));
     if (p.width > conv1d_bwd_bct_longest)
         return text("width=", p.width, " is over ", conv1d_bwd_bct_longest);
+    if (how == way::btc && !conv1d_short_marks(p.width))
+        return text("width=", p.width, "; needs 2, 3 or 4");
     constexpr int64_t most = int64_t{1} << 30;
     if (p.length > most) return text("length=", p.length, " is over ", most);
     if (p.batch > most) return text("batch=", p.batch, " is over ", most);
@@ -108,6 +113,9 @@ verdict fast_rule(way how, const conv1d_problem &p) {
          {std::pair{"x", &p.x}, std::pair{"dy", &p.dy}, std::pair{"dx", &p.dx}}) {
         const int64_t stride = how == way::bct ? v->t : v->c;
         const int64_t extent = how == way::bct ? p.length : p.channels;
+        const int64_t reach = int64_t{1} << 24; // taps * stride stays within 32 bits
+        if (how == way::btc && v->used() && (v->t >= reach || v->t <= -reach))
+            return text("time stride ", v->t, " of ", name, " is over ", reach);
         if (v->used() && stride != 1 && extent > 1)
             return text(how == way::bct ? "time" : "channel", " stride ", stride, " of ", name,
                         "; needs 1");
@@ -362,6 +370,16 @@ cost conv1d_cuda_bwd_bct_estimate(const problem &p, const profile &d) {
 }
 pipeline conv1d_cuda_bwd_bct_build(const problem &p, const profile &d) {
     return build(p, d, way::bct);
+}
+
+verdict conv1d_cuda_bwd_btc_applicable(const problem &p, const profile &d) {
+    return applicable(p, d, way::btc);
+}
+cost conv1d_cuda_bwd_btc_estimate(const problem &p, const profile &d) {
+    return estimate(p, d, way::btc);
+}
+pipeline conv1d_cuda_bwd_btc_build(const problem &p, const profile &d) {
+    return build(p, d, way::btc);
 }
 
 verdict conv1d_cuda_bwd_any_applicable(const problem &p, const profile &d) {

@@ -28,6 +28,8 @@ const std::vector<candidate> &conv1d_bwd_table() {
 static const std::vector<candidate> table = {
     {"conv1d.bwd.cuda.bct", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_bct_applicable, conv1d_cuda_bwd_bct_estimate, conv1d_cuda_bwd_bct_build},
+    {"conv1d.bwd.cuda.btc", 1, PLAIT_CUDA, narrowest::f32, true,
+     conv1d_cuda_bwd_btc_applicable, conv1d_cuda_bwd_btc_estimate, conv1d_cuda_bwd_btc_build},
     {"conv1d.bwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_any_applicable, conv1d_cuda_bwd_any_estimate, conv1d_cuda_bwd_any_build},
     {"conv1d.bwd.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,

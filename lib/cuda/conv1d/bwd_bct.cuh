@@ -13,8 +13,6 @@
 
 namespace plait::impl::cuda {
 
-enum class conv1d_act { none, silu, asked }; ///< asked: conv1d_bwd_args::silu
-
 /// An instantiation. Taps beyond the width of the problem, at the front, are skipped.
 template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_case {
     static constexpr scalar type = S;

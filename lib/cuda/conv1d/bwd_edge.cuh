@@ -9,6 +9,8 @@
 
 namespace plait::impl::cuda {
 
+enum class conv1d_act { none, silu, asked }; ///< asked: conv1d_bwd_args::silu
+
 template <int N> __device__ __forceinline__ float conv1d_pick(const float (&v)[N], int at) {
     float out = v[0];
 #pragma unroll

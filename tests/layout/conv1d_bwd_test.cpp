@@ -1,0 +1,180 @@
+// Who computes what in the backward kernels of conv1d.
+#include "lib/cuda/conv1d/bwd_any_layout.h"
+#include "lib/cuda/conv1d/bwd_btc_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+using namespace plait::impl;
+
+namespace {
+
+constexpr int sms = 132;
+
+conv1d_problem problem_of(scalar x, bool bct, int64_t b, int64_t c, int64_t l, int64_t k) {
+    conv1d_problem p{};
+    p.direction = conv1d_direction::backward;
+    p.silu = true;
+    p.batch = b, p.channels = c, p.length = p.max_length = l, p.width = k;
+    p.sequences = b;
+    p.entries = k - 1;
+    p.x = bct ? conv1d_view{x, 16, c * l, l, 1} : conv1d_view{x, 16, c * l, 1, c};
+    p.dy = p.dx = p.x;
+    p.w = p.dw = {x, 16, 0, k, 1};
+    p.bias = p.dbias = {x, 16, 0, 1, 0};
+    p.accumulator = scalar::f32;
+    return p;
+}
+
+constexpr std::array<int64_t, 3> shapes[] = {{1, 1, 1},        {8, 4096, 4096}, {1, 4096, 32768},
+                                             {1, 64, 1048576}, {64, 8192, 256}, {2, 5120, 2048},
+                                             {3, 24, 2047},    {5, 7, 511},     {300, 2, 9}};
+
+const std::vector<conv1d_problem> &problems() {
+    static const std::vector<conv1d_problem> all = [] {
+        std::vector<conv1d_problem> list;
+        for (const scalar x : {scalar::f32, scalar::bf16})
+            for (const bool bct : {true, false})
+                for (const int64_t k : {2, 4, 7, 32})
+                    for (const auto &[b, c, l] : shapes)
+                        if (bct || k <= 4) list.push_back(problem_of(x, bct, b, c, l, k));
+        return list;
+    }();
+    return all;
+}
+
+bool time_contiguous(const conv1d_problem &p) { return p.x.t == 1 && p.x.c >= p.length; }
+
+conv1d_launch fill(const conv1d_problem &p, conv1d_bwd_args *a) {
+    *a = conv1d_bwd_args_of(p);
+    return time_contiguous(p) ? conv1d_bwd_bct_fill(p, sms, a) : conv1d_bwd_btc_fill(p, sms, a);
+}
+
+} // namespace
+
+TEST_CASE("conv1d.bwd: walks cover every tile of every row once") {
+    for (const conv1d_problem &p : problems()) {
+        conv1d_bwd_args a;
+        fill(p, &a);
+        INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
+        REQUIRE(p.batch * a.tiles < 1 << 24);
+        std::vector<uint8_t> seen(static_cast<size_t>(p.batch * a.tiles));
+        for (int64_t w = 0; w < a.walks + 9; ++w) {
+            const conv1d_bwd_part part = conv1d_bwd_part_of(a, w, p.batch);
+            const bool some = part.row < part.row_end && part.tile < part.tile_end;
+            CHECK(some == (w < a.walks));
+            // a part of a row is all that a walk has: it may not go on to another row
+            const bool whole = part.tile == 0 && part.tile_end == a.tiles;
+            CHECK((whole || !some || part.row_end == part.row + 1));
+            for (int32_t r = part.row; r < part.row_end; ++r)
+                for (int32_t t = part.tile; t < part.tile_end; ++t)
+                    ++seen[static_cast<size_t>(r * a.tiles + t)];
+        }
+        int64_t wrong = 0;
+        for (const uint8_t n : seen) wrong += n != 1;
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("conv1d.bwd: partial sums are few, and do not grow with the batch and the length") {
+    for (const conv1d_problem &p : problems()) {
+        conv1d_bwd_args a, longer;
+        fill(p, &a);
+        INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
+        const double elements =
+            static_cast<double>(p.batch) * static_cast<double>(p.channels * p.length);
+        const double partial =
+            static_cast<double>(a.slots * (p.width + 1)) * static_cast<double>(p.channels) * 4;
+        if (elements > 1e8 && p.width <= 4)
+            CHECK(partial < 0.02 * elements * 3 * scalar_bytes(p.x.type));
+        if (elements < 1e8) continue;
+        conv1d_problem q = p;
+        q.batch *= 64;
+        fill(q, &longer);
+        CHECK(longer.slots <= 2 * a.slots + 64);
+    }
+}
+
+TEST_CASE("conv1d.bwd: the partition depends on the problem and the device alone") {
+    for (const conv1d_problem &p : problems()) {
+        conv1d_bwd_args a, b;
+        conv1d_problem q = p;
+        q.x.align = q.dy.align = q.dx.align = 2; // promises change accesses, never sums
+        const conv1d_launch la = fill(p, &a), lb = fill(q, &b);
+        if (time_contiguous(p)) {
+            CHECK(a.slots == b.slots);
+            CHECK(a.tiles_per_walk == b.tiles_per_walk);
+            CHECK(std::string(la.variant) == lb.variant);
+        }
+        conv1d_bwd_args again;
+        fill(p, &again);
+        CHECK(a.slots == again.slots);
+        CHECK(a.items == again.items);
+        CHECK(la.threads >= 32);
+        CHECK(la.grid >= 1);
+        CHECK(la.smem_bytes <= 48 * 1024);
+    }
+    CHECK(sizeof(conv1d_bwd_args) <= 1024);
+}
+
+TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") {
+    for (const conv1d_problem &p : problems()) {
+        if (!time_contiguous(p)) continue;
+        conv1d_bwd_args a;
+        fill(p, &a);
+        const int log_vec = conv1d_log_vec(p.x.type);
+        CHECK(a.tile == int64_t{1} << (a.log_lanes + log_vec));
+        // taps reach no further than the lanes of one tile
+        CHECK(a.tile >= conv1d_bwd_taps(p.width) - 1);
+        for (int64_t b = 0; b < std::min<int64_t>(p.batch, 3); ++b)
+            for (int64_t c = 0; c < std::min<int64_t>(p.channels, 9); ++c) {
+                const int32_t shift = conv1d_bwd_bct_shift(p.x, log_vec, b, c);
+                CHECK((b * p.x.b + c * p.x.c - shift) % (1 << log_vec) == 0);
+                CHECK(shift >= 0);
+                CHECK(a.tiles * a.tile - shift >= p.length);
+            }
+    }
+}
+
+TEST_CASE("conv1d.bwd_btc: vectors of channels are whole and aligned") {
+    for (const conv1d_problem &p : problems()) {
+        if (time_contiguous(p)) continue;
+        for (const int64_t extra : {0, 1, 2}) {
+            conv1d_problem q = p;
+            q.channels += extra;
+            q.x.t += extra;
+            q.x.b = q.x.t * q.length;
+            q.dy = q.dx = q.x;
+            conv1d_bwd_args a;
+            const std::string name = fill(q, &a).variant;
+            const int vec = name.back() - '0';
+            CHECK(q.channels % vec == 0);
+            CHECK(q.x.t % vec == 0);
+            if (extra == 1 && p.channels % 2 == 0) CHECK(vec == 1);
+            const int64_t threads = int64_t{1} << a.log_lanes;
+            const int64_t groups = a.items / a.slots;
+            CHECK(groups * threads * vec >= q.channels);
+            CHECK((groups - 1) * threads * vec < q.channels);
+        }
+    }
+}
+
+TEST_CASE("conv1d.bwd_any: shared memory within limits, threads divided among taps") {
+    for (conv1d_problem p : problems())
+        for (const int64_t k : {1, 4, 31, 256, 5000, 100000}) {
+            p.width = k;
+            conv1d_bwd_args a = conv1d_bwd_args_of(p);
+            const conv1d_launch l = conv1d_bwd_any_fill(p, sms, 232448, &a);
+            CHECK(l.smem_bytes <= 232448);
+            CHECK(a.log_lanes + a.log_group <= 8);
+            CHECK(a.tile * a.tiles >= p.length);
+            CHECK(a.slots <= a.tiles * p.batch);
+            // one thread for each sum, or no slices
+            CHECK(((int64_t{1} << a.log_group) > k || a.log_lanes + a.log_group == 8));
+            CHECK((a.g_shared || k > 1000));
+        }
+}
