@@ -105,29 +105,42 @@ private:
             time_row<finish::none, T>(s, xe, weights, *bias, add, nullptr, masks, y);
     }
 
+    static int64_t line_offset(const void *at, scalar type) {
+        return static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) % 64) / scalar_bytes(type);
+    }
+
     void time_piece(const source<T> &from, int64_t c, int64_t t0, int64_t count) {
         load_line(p.w.type, a.w, c * p.w.c, p.w.t, weights, p.width);
         *bias = 0;
         if (p.bias.used()) load_line(p.bias.type, a.bias, c * p.bias.c, 1, bias, 1);
+        // No conversion: whole groups are read where they lie.
+        const bool direct = p.x.type == p.accumulator && p.x.t == 1 && !from.masked();
+        const T *x =
+            direct ? static_cast<const T *>(a.x) + from.s.row * p.x.b + c * p.x.c : nullptr;
         const int64_t size = group_lanes<T>();
-        int64_t done = 0;
-        if (p.x.type == p.accumulator && p.x.t == 1 && !from.masked() && t0 >= history) {
-            // No conversion: whole groups are read where they lie.
-            const T *x = static_cast<const T *>(a.x) + from.s.row * p.x.b + c * p.x.c;
-            done = count / size * size;
-            time_sums(x + from.s.begin + t0 - history, out, done, nullptr);
+        // Bursts end where cache lines of y do.
+        int64_t now = conv1d_simd_burst;
+        if (stream && p.y.t == 1 && !from.masked()) // marks of groups are of the whole piece
+            now -= line_offset(address(p.y.type, a.y, y_at(from.s, c, t0)), p.y.type);
+        for (int64_t j = 0; j < count; j += now, now = conv1d_simd_burst) {
+            now = std::min(now, count - j);
+            const int64_t t = t0 + j;
+            // The last group may read tokens behind its own, but none behind the row.
+            if (direct && t >= history && t + (now + size - 1) / size * size <= from.s.length) {
+                time_sums(x + from.s.begin + t - history, out, now, nullptr);
+            } else {
+                from.line(c, t - history, now + history, in);
+                if (!from.masked())
+                    time_sums(in, out, now, nullptr);
+                else
+                    for_runs(clean + j / size, (now + size - 1) / size,
+                             [&](int64_t g, int64_t end, bool plain) {
+                                 time_sums(in + g * size, out + g * size, (end - g) * size,
+                                           plain ? nullptr : ids + j + g * size);
+                             });
+            }
+            store_line(p.y.type, out, a.y, y_at(from.s, c, t), p.y.t, now, stream);
         }
-        if (done < count) {
-            from.line(c, t0 + done - history, count - done + history, in);
-            if (!from.masked())
-                time_sums(in, out + done, count - done, nullptr);
-            else
-                for_runs(clean, (count + size - 1) / size, [&](int64_t g, int64_t end, bool plain) {
-                    time_sums(in + g * size, out + g * size, (end - g) * size,
-                              plain ? nullptr : ids + g * size);
-                });
-        }
-        store_line(p.y.type, out, a.y, y_at(from.s, c, t0), p.y.t, count, stream);
     }
 
     void channel_sums(const T *xe, T *y, int64_t rows, int64_t used, const id_of<T> *masks) {
@@ -156,20 +169,16 @@ private:
         T *fresh = in + history * lay.line;
         for (int64_t t = t0; t < t1; t += lay.step) {
             const int64_t rows = std::min(lay.step, t1 - t);
-            for (int64_t j = 0; j < rows; ++j) from.row(c, count, t + j, fresh + j * lay.line);
-            if (!from.masked()) {
-                channel_sums(in, out, rows, count, nullptr);
-            } else {
+            if (from.masked()) {
                 from.load_ids(t - history, rows + history, ids);
                 mark_clean<T>(ids, rows, 1, p.width, clean);
-                for_runs(clean, rows, [&](int64_t j, int64_t end, bool plain) {
-                    channel_sums(in + j * lay.line, out + j * lay.line, end - j, count,
-                                 plain ? nullptr : ids + j);
-                });
             }
-            for (int64_t j = 0; j < rows; ++j)
-                store_line(p.y.type, out + j * lay.line, a.y, y_at(from.s, c, t + j), p.y.c, count,
-                           stream);
+            for (int64_t j = 0; j < rows; ++j) {
+                from.row(c, count, t + j, fresh + j * lay.line);
+                channel_sums(in + j * lay.line, out, 1, count,
+                             from.masked() && !clean[j] ? ids + j : nullptr);
+                store_line(p.y.type, out, a.y, y_at(from.s, c, t + j), p.y.c, count, stream);
+            }
             std::copy(in + rows * lay.line, in + (rows + history) * lay.line, in);
         }
     }

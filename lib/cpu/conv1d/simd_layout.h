@@ -10,6 +10,10 @@ namespace plait::impl::cpu {
 /// Taps that have a place in the buffers of a thread.
 constexpr int64_t conv1d_simd_max_width = 256;
 
+/// Outputs that are stored at a time: as many as the store queue of a core takes while it goes on
+/// with the next ones, and whole groups of vectors.
+constexpr int64_t conv1d_simd_burst = 512;
+
 /// One thread's place in the team that shares the work.
 struct conv1d_team {
     int tid, size;

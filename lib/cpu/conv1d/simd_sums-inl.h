@@ -24,39 +24,30 @@ HWY_NOINLINE void time_dots(const T *g, const T *xe, int64_t count, int64_t firs
     const hn::RebindToSigned<tag<T>> di;
     const int64_t n = lanes<T>();
     // Two chains for each tap: a single one would wait for its own additions.
-    vec<T> a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-    const auto add = [&](int64_t j, vec<T> &s0, vec<T> &s1, vec<T> &s2, vec<T> &s3) HWY_ATTR {
-        const vec<T> factor = hn::LoadU(d, g + j);
+    vec<T> a[taps], b[taps];
+    for (int k = 0; k < taps; ++k) a[k] = b[k] = hn::Zero(d);
+    const auto term = [&](int64_t j, int k, vec<T> sum) HWY_ATTR {
+        const vec<T> more = hn::MulAdd(hn::LoadU(d, g + j), hn::LoadU(d, xe + j + first + k), sum);
+        if constexpr (!masked) return more;
+        const auto own = hn::LoadU(di, ids + j + history);
+        const auto same = hn::And(hn::Eq(hn::LoadU(di, ids + j + first + k), own),
+                                  hn::Gt(own, hn::Set(di, no_id)));
+        return hn::IfThenElse(hn::RebindMask(d, same), more, sum);
+    };
+    int64_t j = 0;
+    for (; j + 2 * n <= count; j += 2 * n)
+        for (int k = 0; k < taps; ++k) {
+            a[k] = term(j, k, a[k]);
+            b[k] = term(j + n, k, b[k]);
+        }
+    for (; j < count; j += n) {
         // Behind the end there is anything: select, do not multiply by zero.
         const auto in = hn::FirstN(d, static_cast<size_t>(std::min(count - j, n)));
-        const bool whole = count - j >= n;
-        const auto one = [&](int64_t k, vec<T> sum) HWY_ATTR {
-            const vec<T> more = hn::MulAdd(factor, hn::LoadU(d, xe + j + k), sum);
-            vec<T> kept = whole ? more : hn::IfThenElse(in, more, sum);
-            if constexpr (masked) {
-                const auto own = hn::LoadU(di, ids + j + history);
-                const auto same = hn::And(hn::Eq(hn::LoadU(di, ids + j + k), own),
-                                          hn::Gt(own, hn::Set(di, no_id)));
-                kept = hn::IfThenElse(hn::RebindMask(d, same), kept, sum);
-            }
-            return kept;
-        };
-        s0 = one(first, s0);
-        if constexpr (taps > 1) s1 = one(first + 1, s1);
-        if constexpr (taps > 2) s2 = one(first + 2, s2);
-        if constexpr (taps > 3) s3 = one(first + 3, s3);
-    };
-    for (int64_t j = 0; j < count; j += 2 * n) {
-        add(j, a0, a1, a2, a3);
-        if (j + n < count) add(j + n, b0, b1, b2, b3);
+        for (int k = 0; k < taps; ++k) a[k] = hn::IfThenElse(in, term(j, k, a[k]), a[k]);
     }
-    const auto total = [&](vec<T> a, vec<T> b) HWY_ATTR {
-        return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b))));
-    };
-    sums[first * stride] += total(a0, b0);
-    if constexpr (taps > 1) sums[(first + 1) * stride] += total(a1, b1);
-    if constexpr (taps > 2) sums[(first + 2) * stride] += total(a2, b2);
-    if constexpr (taps > 3) sums[(first + 3) * stride] += total(a3, b3);
+    for (int k = 0; k < taps; ++k)
+        sums[(first + k) * stride] +=
+            static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(a[k], b[k]))));
 }
 
 /// All taps, and the sum of g itself behind them.
