@@ -148,4 +148,25 @@ TEST_CASE("emulated conv1d update: layouts, rings, slots") {
                         }
 }
 
+// From 256 threads of an SM on an update takes 16 bytes a thread.
+TEST_CASE("emulated conv1d update: large batches") {
+    rng random(derive(config().seed, 17));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {2, 3, 4})
+                for (const bool ring : {false, true}) {
+                    if (ring && (layout == PLAIT_BCT || k != 4)) continue;
+                    conv1d_call call =
+                        conv1d(PLAIT_UPDATE, x, x == PLAIT_F32 ? 17 : 34, 8192, 1, k);
+                    call.layout = layout;
+                    call.silu = true;
+                    call.used = {PLAIT_BIAS};
+                    call.ring = ring;
+                    if (ring) call.entries = 5;
+                    call.slots = {40, -1};
+                    const conv1d_inputs in = random_inputs(call, conv1d_filling::uniform, random);
+                    expect(call, in, roundoff_of(call));
+                }
+}
+
 } // namespace plait::test

@@ -1,4 +1,6 @@
-// Taps and bias of a channel in registers, for kernels whose x, y have one type.
+// Taps and bias of channels in registers, for kernels whose x, y have one type. All loads are
+// issued before the first of them is used: decisions about types stand around the channels, not
+// inside.
 #pragma once
 
 #include "lib/cuda/conv1d/common.cuh"
@@ -12,45 +14,65 @@ __device__ __forceinline__ float conv1d_load_as(const void *base, int64_t index,
     return widen<S>(__ldg(static_cast<const typename stored<S>::bits *>(base) + index));
 }
 
-/// taps[d] meets the sample d before the current one; those from `width` on are not set.
-template <scalar S, int Taps, class Args>
-__device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
-                                                 float (&taps)[Taps]) {
-    const int64_t base = channel * a.w_c;
-    if constexpr (Taps == 4) {
-        if (a.w_packed) {
-            float w[4];
-            if (S == scalar::f32 || a.w_wide) {
-                widen_raw<scalar::f32, 2>(
-                    __ldg(reinterpret_cast<const uint4 *>(static_cast<const float *>(a.w) + base)),
-                    w);
-            } else if constexpr (S != scalar::f32) {
-                widen_raw<S, 2>(__ldg(reinterpret_cast<const uint2 *>(
-                                    static_cast<const uint16_t *>(a.w) + base)),
-                                w);
-            }
+/// Four taps of each channel in one access.
+template <scalar S, int V>
+__device__ __forceinline__ void conv1d_load_packed(const void *w, int64_t channel, int64_t stride,
+                                                   float (&taps)[V][4]) {
+    const auto *from = static_cast<const typename stored<S>::bits *>(w) + channel * stride;
+    raw_elements<S, 2> raw[V];
 #pragma unroll
-            for (int d = 0; d < 4; ++d) taps[d] = w[3 - d];
-            return;
-        }
-    }
-    const int width = static_cast<int>(a.width);
-    if (S == scalar::f32 || a.w_wide) {
-        const float *w = static_cast<const float *>(a.w) + base;
+    for (int i = 0; i < V; ++i)
+        raw[i] = __ldg(reinterpret_cast<const raw_elements<S, 2> *>(from + i * stride));
 #pragma unroll
-        for (int d = 0; d < Taps; ++d)
-            if (d < width) taps[d] = __ldg(w + (width - 1 - d) * a.w_t);
-    } else if constexpr (S != scalar::f32) {
-        const uint16_t *w = static_cast<const uint16_t *>(a.w) + base;
+    for (int i = 0; i < V; ++i) {
+        float v[4];
+        widen_raw<S, 2>(raw[i], v);
 #pragma unroll
-        for (int d = 0; d < Taps; ++d)
-            if (d < width) taps[d] = widen<S>(__ldg(w + (width - 1 - d) * a.w_t));
+        for (int d = 0; d < 4; ++d) taps[i][d] = v[3 - d];
     }
 }
 
-template <scalar S, class Args>
-__device__ __forceinline__ float conv1d_load_bias(const Args &a, int64_t channel) {
-    return a.bias == nullptr ? 0.0f : conv1d_load_as<S>(a.bias, channel * a.bias_c, a.bias_wide);
+template <scalar S, int V, int Taps, class Args>
+__device__ __forceinline__ void conv1d_load_single(const Args &a, int64_t channel,
+                                                   float (&taps)[V][Taps]) {
+    const auto *w = static_cast<const typename stored<S>::bits *>(a.w) + channel * a.w_c;
+    const int width = static_cast<int>(a.width);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+#pragma unroll
+        for (int d = 0; d < Taps; ++d)
+            if (d < width) taps[i][d] = widen<S>(__ldg(w + i * a.w_c + (width - 1 - d) * a.w_t));
+    }
+}
+
+/// taps[i][d] of channel + i meets the sample d before the current one; those from `width` on are
+/// not set.
+template <scalar S, int V, int Taps, class Args>
+__device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
+                                                 float (&taps)[V][Taps], float (&bias)[V]) {
+    const bool wide_bias = S == scalar::f32 || a.bias_wide;
+    uint32_t bits[V] = {};
+    if (a.bias != nullptr) {
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+            const int64_t at = (channel + i) * a.bias_c;
+            bits[i] = wide_bias ? __ldg(static_cast<const uint32_t *>(a.bias) + at)
+                                : __ldg(static_cast<const uint16_t *>(a.bias) + at);
+        }
+    }
+    const bool wide = S == scalar::f32 || a.w_wide;
+    bool done = false;
+    if constexpr (Taps == 4) {
+        done = a.w_packed;
+        if (done && wide) conv1d_load_packed<scalar::f32>(a.w, channel, a.w_c, taps);
+        if (done && !wide) conv1d_load_packed<S>(a.w, channel, a.w_c, taps);
+    }
+    if (!done && wide) conv1d_load_single<scalar::f32>(a, channel, taps);
+    if (!done && !wide) conv1d_load_single<S>(a, channel, taps);
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+        bias[i] = wide_bias ? __uint_as_float(bits[i])
+                            : widen<S>(static_cast<typename stored<S>::bits>(bits[i]));
 }
 
 } // namespace plait::impl::cuda

@@ -34,9 +34,8 @@ __device__ __forceinline__ void conv1d_bct_row(const conv1d_fwd_args &a, uint32_
     bits *y = static_cast<bits *>(a.y) + b * a.y_stride.b + c * a.y_stride.c;
     uint32_t words[4], next[4] = {};
     conv1d_bct_load<S>(x, self * v, length, words);
-    float taps[4];
-    conv1d_load_taps<S>(a, c, taps);
-    const float bias = conv1d_load_bias<S>(a, c);
+    float taps[1][4], bias[1];
+    conv1d_load_taps<S>(a, c, taps, bias);
     const conv1d_sequence s = conv1d_sequence_of(a, b);
     constexpr int stride = conv1d_bct_threads + 1;
     if (self < 4) {
@@ -63,7 +62,7 @@ __device__ __forceinline__ void conv1d_bct_row(const conv1d_fwd_args &a, uint32_
         const float4 front = now[self];
         window[0] = front.x, window[1] = front.y, window[2] = front.z, window[3] = front.w;
         float out[v];
-        conv1d_compute<S, 4, halo, v>(a, taps, bias, window, out);
+        conv1d_compute<S, 4, halo, v>(a, taps[0], bias[0], window, out);
         if (!s.live) {
 #pragma unroll
             for (int j = 0; j < v; ++j) out[j] = 0.0f;

@@ -90,9 +90,8 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a, i
             }
         }
     }
-    float taps[Taps];
-    conv1d_load_taps<S>(a, c, taps);
-    const float bias = conv1d_load_bias<S>(a, c);
+    float taps[1][Taps], bias[1];
+    conv1d_load_taps<S>(a, c, taps, bias);
 
     const int first = max(t0, 0), last = min(t0 + n, length) - 1;
     bool live = true, plain = true;
@@ -117,7 +116,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a, i
         }
     }
     float out[n];
-    conv1d_compute<S, Taps, halo, n>(a, taps, bias, window, out);
+    conv1d_compute<S, Taps, halo, n>(a, taps[0], bias[0], window, out);
     if constexpr (Full) {
         if (!live) {
 #pragma unroll

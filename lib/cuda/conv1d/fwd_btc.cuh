@@ -35,26 +35,30 @@ template <scalar S, int V, int Taps> struct conv1d_btc_thread {
     __device__ __forceinline__ void fill(const conv1d_fwd_args &a, const conv1d_sequence &s,
                                          const int32_t *ids, int t) {
         const int width = static_cast<int>(a.width), begin = static_cast<int>(s.begin);
+        raw_elements<S, log_v> raw[history];
 #pragma unroll
         for (int d = history; d > 0; --d) {
-            float(&to)[V] = window[history - d];
-#pragma unroll
-            for (int i = 0; i < V; ++i) to[i] = 0.0f;
-            const int p = t - d;
+            const bool inside = d < width && t - d >= begin;
+            raw[history - d] = raw_elements<S, log_v>{};
             if (Full) id[history - d] = -1;
-            if (d >= width) continue;
-            if (p >= begin) {
-                widen_raw<S, log_v>(load(a, p), to);
-                if (Full && ids != nullptr) id[history - d] = __ldg(ids + p * a.ids_t);
-            } else if (Full && a.state_in != nullptr && s.live) {
-                const int64_t from = s.state * a.state_stride.b + channel * a.state_stride.c +
-                                     (a.entries + p - begin) * a.state_stride.t;
+            if (!inside) continue;
+            raw[history - d] = load(a, t - d);
+            if (Full && ids != nullptr) id[history - d] = __ldg(ids + (t - d) * a.ids_t);
+        }
 #pragma unroll
-                for (int i = 0; i < V; ++i)
-                    to[i] =
-                        conv1d_load_as<S>(a.state_in, from + i * a.state_stride.c, a.state_wide);
-                if (ids != nullptr) id[history - d] = __ldg(ids);
-            }
+        for (int h = 0; h < history; ++h) widen_raw<S, log_v>(raw[h], window[h]);
+        if (!Full || a.state_in == nullptr || !s.live || t - begin >= width - 1) return;
+        const int64_t state = s.state * a.state_stride.b + channel * a.state_stride.c +
+                              (a.entries - begin) * a.state_stride.t;
+#pragma unroll
+        for (int d = history; d > 0; --d) {
+            const int p = t - d;
+            if (d >= width || p >= begin) continue;
+#pragma unroll
+            for (int i = 0; i < V; ++i)
+                window[history - d][i] = conv1d_load_as<S>(
+                    a.state_in, state + p * a.state_stride.t + i * a.state_stride.c, a.state_wide);
+            if (ids != nullptr) id[history - d] = __ldg(ids);
         }
     }
 
@@ -129,11 +133,7 @@ __device__ __forceinline__ void conv1d_btc_strip_body(const conv1d_fwd_args &a, 
     self.channel = static_cast<int64_t>(group) * V;
     self.x = static_cast<const bits *>(a.x) + b * a.x_stride.b + self.channel;
     self.y = static_cast<bits *>(a.y) + b * a.y_stride.b + self.channel;
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-        conv1d_load_taps<S>(a, self.channel + i, self.taps[i]);
-        self.bias[i] = conv1d_load_bias<S>(a, self.channel + i);
-    }
+    conv1d_load_taps<S>(a, self.channel, self.taps, self.bias);
     if constexpr (!Full) {
         const conv1d_sequence s{0, a.length, 0, true};
         self.template fill<false>(a, s, nullptr, t);

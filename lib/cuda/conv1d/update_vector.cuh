@@ -82,11 +82,7 @@ __device__ __forceinline__ void conv1d_update_body(const conv1d_update_args &a, 
         if (live) history[j] = *at[j];
     }
     float taps[V][4], bias[V];
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-        conv1d_load_taps<S>(a, channel + i, taps[i]);
-        bias[i] = conv1d_load_bias<S>(a, channel + i);
-    }
+    conv1d_load_taps<S>(a, channel, taps, bias);
 
     uint32_t new_words[io::words], words[entries * io::words];
     io::to_words(now, new_words);
@@ -109,7 +105,7 @@ __device__ __forceinline__ void conv1d_update_body(const conv1d_update_args &a, 
     store_elements<S, io::log_v>(a.y, row * a.y_stride.b + channel, out, 1.0f);
     if (!live) return;
     if (a.position != nullptr) {
-        *reinterpret_cast<access *>(state + start * a.state_stride.t + channel) = now;
+        __stwb(reinterpret_cast<access *>(state + start * a.state_stride.t + channel), now);
         return;
     }
     uint32_t next[entries * io::words];
@@ -123,7 +119,7 @@ __device__ __forceinline__ void conv1d_update_body(const conv1d_update_args &a, 
                        : io::get(words, conv1d_update_element(How, V, K, i, d - 1)));
     }
 #pragma unroll
-    for (int j = 0; j < entries; ++j) *at[j] = io::from_words(next + j * io::words);
+    for (int j = 0; j < entries; ++j) __stwb(at[j], io::from_words(next + j * io::words));
 }
 
 template <scalar S, int V, int K, conv1d_update_state How>
