@@ -123,7 +123,7 @@ __device__ __forceinline__ void conv1d_update_body(const conv1d_update_args &a, 
 }
 
 template <scalar S, int V, int K, conv1d_update_state How>
-__global__ void __launch_bounds__(conv1d_update_threads)
+__global__ void __launch_bounds__(conv1d_update_threads, 4)
     conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         const conv1d_place at =
