@@ -17,11 +17,14 @@ constexpr double core_hertz = 3e9;
 constexpr double ref_tap_seconds = 1 / core_hertz;
 constexpr double ref_element_seconds = 8e-9;
 constexpr double ref_exponential_seconds = 10e-9;
-/// Cycles of one vector: its loads, stores and conversions, one for each tap, and SiLU.
-constexpr double simd_element_cycles = 4;
-constexpr double simd_exponential_cycles = 12;
-/// Share of the machine's copy bandwidth that one thread reaches by itself.
-constexpr double one_thread_bandwidth = 0.25;
+/// Cycles of one vector: its loads, stores and conversions, one for each tap, and the exponential
+/// with its division, which the two units for products are busy with.
+constexpr double simd_element_cycles = 6;
+constexpr double simd_exponential_cycles = 10.5;
+/// Cores that saturate the memory: one thread reaches this part of the machine's copy bandwidth.
+constexpr int cores_of_bandwidth = 8;
+/// Part of the shorter of memory and arithmetic that the longer does not hide.
+constexpr double not_hidden = 0.35;
 
 double vector_bytes(const std::string &isa) {
     if (isa.rfind("AVX3", 0) == 0) return 64;
@@ -108,17 +111,18 @@ pipeline one_step(const problem &problem, const profile &device, const char *ker
 double traffic_seconds(const problem &problem, const profile &device, double busy) {
     step s;
     add_traffic(problem, &s);
+    const double enough = std::clamp(device.cores, 1, cores_of_bandwidth);
     return static_cast<double>(s.bytes_read + s.bytes_written) /
-           (device.copy_bandwidth * std::min(1.0, one_thread_bandwidth * busy));
+           (device.copy_bandwidth * std::min(1.0, busy / enough));
 }
 
-cost add_up(const profile &device, double memory, double compute) {
+cost add_up(const profile &device, int threads, double memory, double compute) {
     cost c;
     c.memory_seconds = memory;
     c.compute_seconds = compute;
-    c.launch_seconds = device.launch_seconds;
-    // A core overlaps them in part only.
-    c.seconds = c.launch_seconds + memory + compute;
+    c.launch_seconds = threads > 1 ? device.launch_seconds : 0;
+    c.seconds =
+        c.launch_seconds + std::max(memory, compute) + not_hidden * std::min(memory, compute);
     return c;
 }
 
@@ -143,12 +147,13 @@ verdict conv1d_cpu_simd_applicable(const problem &problem, const profile &device
 
 cost conv1d_cpu_simd_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    const double busy = simd_team(problem, device);
+    const int team = simd_team(problem, device);
+    const double busy = team;
     const double each = convolutions(p) * (simd_element_cycles + static_cast<double>(p.width)) +
                         (p.silu ? simd_exponential_cycles : 0);
     const double lanes = vector_bytes(device.isa) / scalar_bytes(p.accumulator);
     const double compute = elements_of(p) * each / (lanes * core_hertz * busy);
-    return add_up(device, traffic_seconds(problem, device, busy), compute);
+    return add_up(device, team, traffic_seconds(problem, device, busy), compute);
 }
 
 pipeline conv1d_cpu_simd_build(const problem &problem, const profile &device) {
@@ -174,7 +179,8 @@ cost conv1d_cpu_ref_estimate(const problem &problem, const profile &device) {
     const double each =
         convolutions(p) * (ref_element_seconds + static_cast<double>(p.width) * ref_tap_seconds) +
         (p.silu ? ref_exponential_seconds : 0);
-    return add_up(device, traffic_seconds(problem, device, busy), elements_of(p) * each / busy);
+    return add_up(device, threads_of(device), traffic_seconds(problem, device, busy),
+                  elements_of(p) * each / busy);
 }
 
 pipeline conv1d_cpu_ref_build(const problem &problem, const profile &device) {
