@@ -16,7 +16,7 @@ PLAIT_HD constexpr int conv1d_btc_vector(scalar s, int taps) {
 
 /// Blocks that registers must leave room for on an SM.
 PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(int taps, int vector, bool full) {
-    return taps == 32 || (full && vector > 1) ? 3 : 4;
+    return taps == 32 ? 2 : full && vector > 1 ? 3 : 4;
 }
 
 constexpr int64_t conv1d_btc_most_groups = INT64_C(1) << 23;
