@@ -74,6 +74,11 @@ public:
             const bool yes_a = a.reached == stage::admitted, yes_b = b.reached == stage::admitted;
             if (yes_a != yes_b) return yes_a;
             if (!yes_a) return false;
+            // The definition is for what nothing else takes: where two problems must give the same
+            // bits (a prefill and its steps), it must not be the choice for one of them.
+            const bool definition_a = a.row.what->operands == narrowest::exact;
+            const bool definition_b = b.row.what->operands == narrowest::exact;
+            if (definition_a != definition_b) return definition_b;
             if (a.row.measured.has_value() != b.row.measured.has_value())
                 return a.row.measured.has_value();
             if (a.row.measured) return *a.row.measured < *b.row.measured;

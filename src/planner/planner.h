@@ -29,7 +29,8 @@ struct choice {
 };
 
 /// Every candidate of the family with its verdict, admissible ones first, best first: measured ones
-/// by time, then the others by estimate, then table order. The others follow in table order.
+/// by time, then the others by estimate, then table order, and the definitions (narrowest::exact)
+/// behind all of these. Those that are refused follow in table order.
 std::vector<ranked> rank(const problem &, const profile &, const preferences &, const wisdom &);
 
 /// ESTIMATE takes the first of rank(). MEASURE times the four best by estimate, EXHAUSTIVE all,

@@ -30,6 +30,8 @@ constexpr double cached_pass = 0.3;
 constexpr double later_pass = 0.7;
 /// Part of the shorter of memory and arithmetic that the longer does not hide.
 constexpr double not_hidden = 0.35;
+/// A call without a team.
+constexpr double call_seconds = 1e-7;
 /// A barrier of a running team, in launches of a parallel region.
 constexpr double barrier_share = 0.125;
 
@@ -68,7 +70,8 @@ cost add_up(const profile &device, double threads, double barriers, double memor
     cost c;
     c.memory_seconds = memory;
     c.compute_seconds = compute;
-    c.launch_seconds = threads > 1 ? device.launch_seconds * (1 + barriers * barrier_share) : 0;
+    c.launch_seconds =
+        threads > 1 ? device.launch_seconds * (1 + barriers * barrier_share) : call_seconds;
     c.seconds =
         c.launch_seconds + std::max(memory, compute) + not_hidden * std::min(memory, compute);
     return c;
