@@ -3,9 +3,10 @@
 // Lanes and tokens: bwd_bct_layout.h. A walk goes from the last tile to the first: x before a tile
 // comes from the lanes before and from the next tile, loaded ahead; g behind it from the lanes
 // behind and from the tile before, in registers: nothing is computed or read twice.
-// Bytes: x, dy, dx once (r = 1.5). Per element, 16 bits, K = 4, SiLU: 13 fused products, 8
-// operations for g, 2 of them special functions, 4 conversions, about 5 for loads, lanes and
-// addresses: 32 issue slots of the 41 that a copy leaves on an H200: r = 1.55 by bytes and latency.
+// Bytes: x, dy, dx once (r = 1.5). Instructions of a full tile, 16 bits, K = 4, SiLU, counted in the
+// machine code: 350 for 8 elements, 44 each, 2 of them special functions. A copy leaves about 41 on
+// an H200: bound by issue, r = 1.6 at best. f32 has twice the room. 20 warps on an SM, 1 KiB each on
+// its way. Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_bct_layout.h"
@@ -19,6 +20,7 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     static constexpr int taps = Taps;
     static constexpr bool marked = Marked, exact = Taps <= 4, fast = S != scalar::f32;
     static constexpr conv1d_act act = Act;
+    using bits = typename stored<S>::bits;
     static constexpr int min_blocks = Taps > 8   ? 2
                                       : Marked   ? (Taps > 4 ? 3 : 4)
                                       : Taps > 4 ? 4
@@ -35,19 +37,19 @@ struct conv1d_words {
     uint32_t w[4];
 };
 
-/// 16 bytes of a row from token t on; 0 outside of [0, limit).
+/// 16 bytes from token t on, which is at p; 0 outside of [0, length), and all of it unless `any`.
+/// Tokens 0 .. starts - 1 begin 16 aligned bytes of the row, if they begin a lane's.
 template <class Case>
-__device__ __forceinline__ conv1d_words conv1d_load_words(const void *row, int t, int limit) {
-    using bits = typename stored<Case::type>::bits;
-    const bits *const p = static_cast<const bits *>(row) + t;
+__device__ __forceinline__ conv1d_words conv1d_load_words(const typename Case::bits *p, int t,
+                                                          uint32_t starts, int length, bool any) {
     conv1d_words out = {{0, 0, 0, 0}};
-    if (t >= 0 && t + Case::vec <= limit && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+    if (static_cast<uint32_t>(t) < starts) {
         const uint4 v = __ldcs(reinterpret_cast<const uint4 *>(p));
         out = {{v.x, v.y, v.z, v.w}};
-    } else {
+    } else if (any) {
 #pragma unroll
         for (int e = 0; e < Case::vec; ++e) {
-            if (t + e < 0 || t + e >= limit) continue;
+            if (t + e < 0 || t + e >= length) continue;
             const uint32_t one = p[e];
             out.w[e / Case::per_word] |= e % Case::per_word ? one << 16 : one;
         }
@@ -64,11 +66,9 @@ template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t
 }
 
 template <class Case>
-__device__ __forceinline__ void conv1d_store_words(void *row, int t, int limit,
-                                                   const float (&v)[Case::vec]) {
-    using bits = typename stored<Case::type>::bits;
-    bits *const p = static_cast<bits *>(row) + t;
-    if (t >= 0 && t + Case::vec <= limit && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+__device__ __forceinline__ void conv1d_store_words(typename Case::bits *p, int t, uint32_t starts,
+                                                   int limit, const float (&v)[Case::vec]) {
+    if (limit != 0 && static_cast<uint32_t>(t) < starts) {
         store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
     } else {
 #pragma unroll
@@ -86,44 +86,60 @@ __device__ __forceinline__ void conv1d_store_words(void *row, int t, int limit,
 /// A tile of a walk; no more tokens of it are left where `row` is its end.
 struct conv1d_place {
     int row, tile;
+    int t; ///< the lane's first token
 };
 
 template <class Case> struct conv1d_bct_walk {
+    using bits = typename Case::bits;
     const conv1d_bwd_args &a;
     int64_t c;
+    const bits *x, *dy; ///< of the channel's row 0
+    bits *dx;
     conv1d_bwd_part part;
-    int lane; ///< of those that share the row
+    int lane;       ///< of those that share the row
+    int top;        ///< lane's first token in the last tile of the walk, without the shift
+    uint32_t c_low; ///< the channel's part of the shift
+    uint32_t x_starts, dy_starts, dx_starts;
+
+    /// Lanes that begin on 16 bytes of x do so in v, if both have the same distances to them.
+    __device__ __forceinline__ uint32_t starts_of(const void *base, const conv1d_view &v) const {
+        const bool same = reinterpret_cast<uintptr_t>(base) % 16 == 0 &&
+                          (v.b - a.vx.b) % Case::vec == 0 && (v.c - a.vx.c) % Case::vec == 0;
+        return same && a.length >= Case::vec ? static_cast<uint32_t>(a.length) - Case::vec + 1 : 0;
+    }
 
     __device__ __forceinline__ bool inside(conv1d_place at) const {
         return at.row < part.row_end && at.tile >= part.tile;
     }
+    __device__ __forceinline__ conv1d_place last_tile(int row) const {
+        const uint32_t low = static_cast<uint32_t>(row) * static_cast<uint32_t>(a.vx.b) + c_low;
+        return {row, part.tile_end - 1, top - static_cast<int>(low & (Case::vec - 1))};
+    }
     /// The tile that follows, which lies before it. A part of a row is followed by what its taps
-    /// reach.
+    /// reach, then by nothing.
     __device__ __forceinline__ conv1d_place after(conv1d_place at) const {
-        at.tile -= 1;
-        if (part.tile == 0 && at.tile < 0) {
-            at.tile = part.tile_end - 1;
-            at.row += 1;
+        if (part.tile == 0 && at.tile == 0) {
+            at = last_tile(at.row + 1);
+            if (at.row >= part.row_end) at.t = nowhere;
+        } else {
+            at.t = at.tile < part.tile ? nowhere : at.t - static_cast<int>(a.tile);
+            at.tile -= 1;
         }
         return at;
     }
-    __device__ __forceinline__ int token(conv1d_place at) const {
-        return static_cast<int>(a.tile) * at.tile + (lane << Case::log_vec) -
-               conv1d_bwd_bct_shift(a.vx, Case::log_vec, at.row, c);
-    }
+    static constexpr int nowhere = -(1 << 30);
     template <class T>
-    __device__ __forceinline__ T *row_of(T *base, const conv1d_view &v, conv1d_place at) const {
-        using bits = typename stored<Case::type>::bits;
-        using byte = std::conditional_t<std::is_const_v<T>, const bits, bits>;
-        return static_cast<byte *>(base) + at.row * v.b + c * v.c;
+    __device__ __forceinline__ static T *address(T *p, const conv1d_view &v, conv1d_place at) {
+        return p + (static_cast<uint32_t>(at.row) * v.b + at.t);
     }
     __device__ __forceinline__ conv1d_words x_words(conv1d_place at) const {
         const bool any = at.row < part.row_end && at.tile >= 0 && at.tile >= part.tile - 1;
-        return conv1d_load_words<Case>(row_of(a.x, a.vx, at), token(at),
-                                       any ? static_cast<int>(a.length) : 0);
+        return conv1d_load_words<Case>(address(x, a.vx, at), at.t, x_starts,
+                                       static_cast<int>(a.length), any);
     }
     __device__ __forceinline__ conv1d_words dy_words(conv1d_place at) const {
-        return conv1d_load_words<Case>(row_of(a.dy, a.vdy, at), token(at), limit(at));
+        return conv1d_load_words<Case>(address(dy, a.vdy, at), at.t, dy_starts,
+                                       static_cast<int>(a.length), inside(at));
     }
     __device__ __forceinline__ int limit(conv1d_place at) const {
         return inside(at) ? static_cast<int>(a.length) : 0;
@@ -203,7 +219,23 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
         // neighbouring warps read neighbouring rows
         const int64_t c = item % a.channels, slot = item / a.channels;
         const int64_t walk = (slot << (5 - a.log_lanes)) + (warp_lane >> a.log_lanes);
-        const conv1d_bct_walk<Case> way = {a, c, conv1d_bwd_part_of(a, walk, a.batch), lane};
+        using bits = typename Case::bits;
+        conv1d_bct_walk<Case> way = {a,
+                                     c,
+                                     static_cast<const bits *>(a.x) + c * a.vx.c,
+                                     static_cast<const bits *>(a.dy) + c * a.vdy.c,
+                                     static_cast<bits *>(a.dx) + c * a.vdx.c,
+                                     conv1d_bwd_part_of(a, walk, a.batch),
+                                     lane,
+                                     0,
+                                     static_cast<uint32_t>(c) * static_cast<uint32_t>(a.vx.c),
+                                     0,
+                                     0,
+                                     0};
+        way.top = static_cast<int>(a.tile) * (way.part.tile_end - 1) + (lane << Case::log_vec);
+        way.x_starts = way.starts_of(a.x, a.vx);
+        way.dy_starts = way.starts_of(a.dy, a.vdy);
+        way.dx_starts = way.starts_of(a.dx, a.vdx);
 
         float w[Case::taps], dw[Case::taps], dbias = 0;
 #pragma unroll
@@ -215,7 +247,8 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
         }
         const float bias = a.bias ? conv1d_load<float>(a.bias, c * a.vbias.c, a.vbias.type) : 0.0f;
 
-        conv1d_place here = {way.part.row, way.part.tile_end - 1};
+        conv1d_place here = way.last_tile(way.part.row);
+        if (!way.inside(here)) here.t = way.nowhere;
         conv1d_place next = way.after(here), second = way.after(next);
         conv1d_words x_here = way.x_words(here), x_next = way.x_words(next);
         conv1d_words dy_here = way.dy_words(here);
@@ -224,13 +257,13 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
         for (int e = 0; e < vec; ++e) behind[e] = 0;
         // A part of a row begins where g behind it is not known.
         if (way.inside(here) && here.tile + 1 < a.tiles) {
-            const int t = way.token(here) + static_cast<int>(a.tile);
+            const int t = here.t + static_cast<int>(a.tile);
             for (int e = 0; e < vec && (lane << Case::log_vec) + e < a.width - 1; ++e)
                 conv1d_put(behind, e, conv1d_edge_g<Case::fast>(a, here.row, c, t + e));
         }
         while (__any_sync(all, way.inside(here))) {
             const conv1d_words x_second = way.x_words(second), dy_next = way.dy_words(next);
-            const int t = way.token(here), limit = way.limit(here);
+            const int t = here.t, limit = way.limit(here);
             const bool row_start = here.tile == 0, row_end = here.tile + 1 == a.tiles;
             conv1d_marks<vec, Case::exact> marks;
             uint32_t edges = 0;
@@ -319,7 +352,9 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
                     for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], dy[e]);
                 }
             }
-            if (a.dx) conv1d_store_words<Case>(way.row_of(a.dx, a.vdx, here), t, limit, dx);
+            if (a.dx)
+                conv1d_store_words<Case>(way.address(way.dx, a.vdx, here), t, way.dx_starts, limit,
+                                         dx);
 
             x_here = x_next;
             x_next = x_second;

@@ -18,7 +18,10 @@ PLAIT_HD constexpr int conv1d_log_vec(scalar s) { return s == scalar::f32 ? 2 : 
 /// Elements from the multiple of 16 bytes before a row to its start, for a base on such a multiple.
 PLAIT_HD constexpr int32_t conv1d_bwd_bct_shift(const conv1d_view &x, int log_vec, int64_t b,
                                                 int64_t c) {
-    return static_cast<int32_t>(static_cast<uint64_t>(b * x.b + c * x.c) & ((1u << log_vec) - 1u));
+    // the low bits of a product are those of the product of low bits
+    const uint32_t low = static_cast<uint32_t>(b) * static_cast<uint32_t>(x.b) +
+                         static_cast<uint32_t>(c) * static_cast<uint32_t>(x.c);
+    return static_cast<int32_t>(low & ((1u << log_vec) - 1u));
 }
 
 /// Taps of the instantiation that computes `width`: 2, 3 and 4 have their own.
