@@ -148,7 +148,7 @@ verdict applicable(const problem &problem, const profile &device, way how) {
 /// elements go through accessors, taps and all.
 constexpr double any_share = 0.08;
 /// Instructions of an element in the fast kernels: three products for each tap, g, and the rest.
-constexpr double element_slots = 10, silu_slots = 9, marks_slots = 3;
+constexpr double element_slots = 15, silu_slots = 9, marks_slots = 3;
 constexpr double issue_share = 0.85;
 
 double fast_slots(way how, const conv1d_problem &p) {

@@ -3,10 +3,10 @@
 // Lanes and tokens: bwd_bct_layout.h. A walk goes from the last tile to the first: x before a tile
 // comes from the lanes before and from the next tile, loaded ahead; g behind it from the lanes
 // behind and from the tile before, in registers: nothing is computed or read twice.
-// Bytes: x, dy, dx once (r = 1.5). Instructions of a full tile, 16 bits, K = 4, SiLU, counted in the
-// machine code: 350 for 8 elements, 44 each, 2 of them special functions. A copy leaves about 41 on
-// an H200: bound by issue, r = 1.6 at best. f32 has twice the room. 20 warps on an SM, 1 KiB each on
-// its way. Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
+// Bytes: x, dy, dx once (r = 1.5). Instructions of a full tile, 16 bits, K = 4, SiLU, counted in
+// the machine code: 350 for 8 elements, 44 each, 2 of them special functions. A copy leaves about
+// 41 on an H200: bound by issue, r = 1.6 at best. f32 has twice the room. 20 warps on an SM, 1 KiB
+// each on its way. Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_bct_layout.h"
@@ -96,9 +96,8 @@ template <class Case> struct conv1d_bct_walk {
     const bits *x, *dy; ///< of the channel's row 0
     bits *dx;
     conv1d_bwd_part part;
-    int lane;       ///< of those that share the row
-    int top;        ///< lane's first token in the last tile of the walk, without the shift
-    uint32_t c_low; ///< the channel's part of the shift
+    int lane; ///< of those that share the row
+    int top;  ///< lane's first token in the last tile of the walk, without the shift
     uint32_t x_starts, dy_starts, dx_starts;
 
     /// Lanes that begin on 16 bytes of x do so in v, if both have the same distances to them.
@@ -112,8 +111,7 @@ template <class Case> struct conv1d_bct_walk {
         return at.row < part.row_end && at.tile >= part.tile;
     }
     __device__ __forceinline__ conv1d_place last_tile(int row) const {
-        const uint32_t low = static_cast<uint32_t>(row) * static_cast<uint32_t>(a.vx.b) + c_low;
-        return {row, part.tile_end - 1, top - static_cast<int>(low & (Case::vec - 1))};
+        return {row, part.tile_end - 1, top - conv1d_bwd_bct_shift(a.vx, Case::log_vec, row, c)};
     }
     /// The tile that follows, which lies before it. A part of a row is followed by what its taps
     /// reach, then by nothing.
@@ -228,7 +226,6 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
                                      conv1d_bwd_part_of(a, walk, a.batch),
                                      lane,
                                      0,
-                                     static_cast<uint32_t>(c) * static_cast<uint32_t>(a.vx.c),
                                      0,
                                      0,
                                      0};
