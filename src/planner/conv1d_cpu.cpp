@@ -1,6 +1,6 @@
 // conv1d.{fwd,bwd,update}.cpu.{simd,ref}.
-#include "lib/cpu/conv1d/ref_scratch.h"
-#include "lib/cpu/conv1d/simd_layout.h"
+#include "lib/cpu/conv1d/ref_args.h"
+#include "lib/cpu/conv1d/simd_args.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_candidates.h"
 

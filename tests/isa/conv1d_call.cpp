@@ -1,7 +1,7 @@
 #include "tests/isa/conv1d_call.h"
 
-#include "lib/cpu/conv1d/ref_scratch.h"
-#include "lib/cpu/conv1d/simd_layout.h"
+#include "lib/cpu/conv1d/ref_args.h"
+#include "lib/cpu/conv1d/simd_args.h"
 #include "lib/cpu/kernel_table.h"
 
 #include <algorithm>

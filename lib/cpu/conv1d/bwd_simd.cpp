@@ -1,5 +1,5 @@
 // conv1d.bwd_simd: dx, dw, dbias and dstate_in in one sweep over x and dy, for every problem.
-//   Work     units of a block of channels and a strip: a run of pieces (simd_layout.h). A piece
+//   Work     units of a block of channels and a strip: a run of pieces (simd_args.h). A piece
 //            computes g for its tokens and the history() behind them, then the dx of its tokens;
 //            the first piece of a sequence also the gradient of the first state.
 //   Sums     dw and dbias: f32 over a piece, float64 over a strip and over strips in their order.
@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "lib/cpu/conv1d/bwd_simd.cpp"
 #include "lib/cpu/simd_targets.h"
 
-#include "lib/cpu/conv1d/simd_layout.h"
+#include "lib/cpu/conv1d/simd_args.h"
 
 #include <algorithm>
 #include <hwy/foreach_target.h> // IWYU pragma: keep

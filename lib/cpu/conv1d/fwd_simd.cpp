@@ -1,5 +1,5 @@
 // conv1d.fwd_simd and conv1d.update_simd: forward and decoding steps for every problem.
-//   Work     units of a block of channels and a piece of a sequence (simd_layout.h); x is converted
+//   Work     units of a block of channels and a piece of a sequence (simd_args.h); x is converted
 //            into lines of accumulators that stay in L1, y leaves from there.
 //   Vectors  along time where time is contiguous, else across channels; other strides are gathered.
 //   States   are written by the unit that reads them where a sequence is one piece; else behind a
@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "lib/cpu/conv1d/fwd_simd.cpp"
 #include "lib/cpu/simd_targets.h"
 
-#include "lib/cpu/conv1d/simd_layout.h"
+#include "lib/cpu/conv1d/simd_args.h"
 
 #include <algorithm>
 #include <hwy/foreach_target.h> // IWYU pragma: keep

@@ -6,7 +6,7 @@
 //            tensors a true fma does. One rounding at the store.
 #include "lib/common/half.h"
 #include "lib/cpu/conv1d/conv1d_kernels.h"
-#include "lib/cpu/conv1d/ref_scratch.h"
+#include "lib/cpu/conv1d/ref_args.h"
 
 #include <algorithm>
 #include <cmath>
@@ -282,8 +282,8 @@ void run(const conv1d_args &a, const conv1d_sequences &all, double *scratch, int
 void conv1d_ref(const void *arguments, int threads) {
     const conv1d_args &a = *static_cast<const conv1d_args *>(arguments);
     const conv1d_sequences all(a, a.scratch, INT64_MAX);
-    double *scratch = reinterpret_cast<double *>(static_cast<char *>(a.scratch) +
-                                                 conv1d_sequences::scratch_bytes(a.problem));
+    double *scratch =
+        reinterpret_cast<double *>(static_cast<char *>(a.scratch) + conv1d_table_bytes(a.problem));
     // OpenMP would allocate a team even for one thread.
     if (threads <= 1) return run(a, all, scratch, 0, 1);
 #pragma omp parallel num_threads(threads)

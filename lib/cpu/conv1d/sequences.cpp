@@ -6,14 +6,7 @@
 namespace plait::impl::cpu {
 namespace {
 
-/// Slots in use, by open addressing: a pool may have 2^31 slots, so it is not indexed by slot.
-int64_t seen_cells(const conv1d_problem &p) {
-    if (!p.pooled || !p.status) return 0;
-    int64_t cells = 16;
-    while (cells < 2 * p.sequences) cells *= 2;
-    return cells;
-}
-
+/// Slots in use.
 struct seen_slots {
     int32_t *cell; ///< slot + 1 as unsigned, 0: free
     int64_t cells;
@@ -38,16 +31,7 @@ int64_t offset_at(const conv1d_args &a, int64_t n) {
     return static_cast<const int32_t *>(a.cu_seqlens)[n];
 }
 
-bool has_table(const conv1d_problem &p) { return p.varlen || p.pooled; }
-
 } // namespace
-
-int64_t conv1d_sequences::scratch_bytes(const conv1d_problem &p) {
-    if (!has_table(p)) return 0;
-    if (p.sequences > (int64_t{1} << 55)) return INT64_MAX;
-    const int64_t bytes = p.sequences * int64_t{sizeof(conv1d_entry)} + 4 * seen_cells(p);
-    return (bytes + 63) / 64 * 64;
-}
 
 conv1d_sequences::conv1d_sequences(const conv1d_args &a, void *scratch, int64_t piece)
     : p_(a.problem) {
@@ -55,13 +39,13 @@ conv1d_sequences::conv1d_sequences(const conv1d_args &a, void *scratch, int64_t 
         return std::max<int64_t>(1, length / piece + (length % piece != 0));
     };
     pieces_per_row_ = pieces_of(p_.length);
-    if (!has_table(p_)) {
+    if (!conv1d_has_table(p_)) {
         pieces_ = p_.sequences * pieces_per_row_;
         if (a.status != nullptr) *a.status = 0;
         return;
     }
     table_ = static_cast<conv1d_entry *>(scratch);
-    seen_slots seen{reinterpret_cast<int32_t *>(table_ + p_.sequences), seen_cells(p_)};
+    seen_slots seen{reinterpret_cast<int32_t *>(table_ + p_.sequences), conv1d_seen_cells(p_)};
     if (seen.cells > 0) std::memset(seen.cell, 0, static_cast<size_t>(seen.cells) * 4);
     int64_t first_bad = 0;
     int64_t reached = 0; // the largest offset so far that is one

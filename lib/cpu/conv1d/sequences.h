@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/cpu/conv1d/conv1d_args.h"
+#include "lib/cpu/conv1d/sequences_layout.h"
 
 namespace plait::impl::cpu {
 
@@ -13,21 +14,10 @@ struct conv1d_span {
     bool live;     ///< else its outputs are zero and it enters nothing
 };
 
-/// What is kept of a sequence whose place or slot is data.
-struct conv1d_entry {
-    int64_t begin, length;
-    int64_t first_piece; ///< pieces of the sequences before
-    int32_t slot;
-    int32_t live;
-};
-
 class conv1d_sequences {
 public:
-    /// Bytes of scratch, a multiple of 64; INT64_MAX if that is beyond 64 bits.
-    static int64_t scratch_bytes(const conv1d_problem &);
-
-    /// Reads offsets and slots and writes STATUS; by one thread. Sequences are cut into pieces of
-    /// at most `piece` tokens, an empty one is one piece.
+    /// `scratch`: conv1d_table_bytes. Reads offsets and slots and writes STATUS; by one thread.
+    /// Sequences are cut into pieces of at most `piece` tokens, an empty one is one piece.
     conv1d_sequences(const conv1d_args &, void *scratch, int64_t piece);
 
     int64_t count() const { return p_.sequences; }

@@ -6,7 +6,7 @@
 #        define PLAIT_LIB_CPU_CONV1D_SIMD_SOURCE_INL_H_
 #    endif
 
-#    include "lib/cpu/conv1d/simd_layout.h"
+#    include "lib/cpu/conv1d/simd_args.h"
 #    include "lib/cpu/conv1d/simd_lines-inl.h"
 #    include "lib/cpu/conv1d/simd_taps-inl.h"
 

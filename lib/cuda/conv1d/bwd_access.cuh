@@ -2,7 +2,7 @@
 // read. conv1d.bwd_any is made of this; the fast kernels use it for tokens at an edge.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_args.h"
+#include "lib/cuda/conv1d/bwd_layout.h"
 #include "lib/cuda/conv1d/common.cuh"
 
 namespace plait::impl::cuda {

@@ -1,7 +1,7 @@
 // Launch data of conv1d.bwd_any: channels and tokens of a tile, and its shared memory.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_args.h"
+#include "lib/cuda/conv1d/bwd_layout.h"
 
 namespace plait::impl {
 

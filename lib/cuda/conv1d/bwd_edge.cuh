@@ -5,7 +5,7 @@
 
 #include "lib/cuda/conv1d/bwd_access.cuh"
 #include "lib/cuda/conv1d/bwd_math.cuh"
-#include "lib/cuda/conv1d/bwd_walk.h"
+#include "lib/cuda/conv1d/bwd_walk_layout.h"
 
 namespace plait::impl::cuda {
 

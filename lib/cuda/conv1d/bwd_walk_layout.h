@@ -3,7 +3,7 @@
 // sums of dw stay in registers as long as the walk is in one channel.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_args.h"
+#include "lib/cuda/conv1d/bwd_layout.h"
 
 namespace plait::impl {
 

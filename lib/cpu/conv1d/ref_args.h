@@ -1,7 +1,7 @@
 // Scratch of the kernel conv1d.ref.
 #pragma once
 
-#include "lib/cpu/conv1d/sequences.h"
+#include "lib/cpu/conv1d/sequences_layout.h"
 
 namespace plait::impl::cpu {
 
@@ -16,7 +16,7 @@ inline int64_t conv1d_ref_slice(const conv1d_problem &p) {
 }
 
 inline int64_t conv1d_ref_scratch_bytes(const conv1d_problem &p, int threads) {
-    const int64_t table = conv1d_sequences::scratch_bytes(p);
+    const int64_t table = conv1d_table_bytes(p);
     const int64_t team = threads < 1 ? 1 : threads;
     if (table == INT64_MAX || p.width > (int64_t{1} << 55) / team) return INT64_MAX;
     return table + (8 * conv1d_ref_slice(p) * team + 63) / 64 * 64;

@@ -1,7 +1,7 @@
 // How the SIMD kernels of conv1d cut their work, and their scratch.
 #pragma once
 
-#include "lib/cpu/conv1d/sequences.h"
+#include "lib/cpu/conv1d/sequences_layout.h"
 
 #include <algorithm>
 
@@ -105,7 +105,7 @@ inline conv1d_simd_layout conv1d_simd_layout_of(const conv1d_problem &p) {
     }
     l.slice_bytes = up(l.slice_bytes, 64) + 64;
     l.blocks = (p.channels + l.channels - 1) / l.channels;
-    l.table_bytes = conv1d_sequences::scratch_bytes(p);
+    l.table_bytes = conv1d_table_bytes(p);
     if (p.channels > int64_t{1} << 40)
         l.table_bytes = INT64_MAX; // the sums would be beyond 64 bits
     if (backward) {
