@@ -1,4 +1,21 @@
-// THE LIST of conv1d: every way to compute a causal depthwise convolution.
+// THE LIST of conv1d: every way to compute a causal depthwise convolution. Steps, for grep:
+//   conv1d.fwd.cuda.bct_tiled  conv1d.offsets, conv1d.fwd_bct_tiled, conv1d.state
+//   conv1d.fwd.cuda.bct        conv1d.offsets, conv1d.fwd_bct, conv1d.state
+//   conv1d.fwd.cuda.btc        conv1d.offsets, conv1d.fwd_btc, conv1d.state
+//   conv1d.fwd.cuda.any        conv1d.offsets, conv1d.fwd_any, conv1d.state
+//   conv1d.fwd.cpu.simd        conv1d.fwd_simd
+//   conv1d.fwd.cpu.ref         conv1d.ref
+//   conv1d.bwd.cuda.bct        conv1d.offsets, conv1d.bwd_marks, conv1d.bwd_bct, ...
+//   conv1d.bwd.cuda.btc        conv1d.offsets, conv1d.bwd_marks, conv1d.bwd_btc, ...
+//   conv1d.bwd.cuda.any        conv1d.offsets, conv1d.bwd_any, ...
+//                              ... conv1d.bwd_reduce, conv1d.bwd_state
+//   conv1d.bwd.cpu.simd        conv1d.bwd_simd
+//   conv1d.bwd.cpu.ref         conv1d.ref
+//   conv1d.update.cuda         conv1d.offsets, conv1d.update
+//   conv1d.update.cpu.simd     conv1d.update_simd
+//   conv1d.update.cpu.ref      conv1d.ref
+// Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
+// marks for packed sequences, ids, states and residuals; state for STATE_OUT.
 #include "src/planner/conv1d_candidates.h"
 
 namespace plait::impl {

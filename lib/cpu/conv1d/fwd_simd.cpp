@@ -1,4 +1,5 @@
-// conv1d.fwd_simd and conv1d.update_simd: forward and decoding steps for every problem.
+// conv1d.fwd_simd: forward for every problem.
+// conv1d.update_simd: decoding steps for every problem.
 //   Work     units of a block of channels and a piece of a sequence (simd_args.h); x is converted
 //            into lines of accumulators that stay in L1, y leaves from there.
 //   Vectors  along time where time is contiguous, else across channels; other strides are gathered.

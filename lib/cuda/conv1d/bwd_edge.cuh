@@ -1,6 +1,8 @@
-// The slow path of the fast kernels, for few tokens: taps that read a state, gradients of the last
-// state, g behind the end of a walk. Arrays in registers are reached by selection, so that the
-// element may be a run-time number.
+// conv1d.bwd_marks: which taps of a token count, for the fast kernels; a thread for a token.
+//
+// Above it the slow path of the fast kernels, for few tokens: taps that read a state, gradients
+// of the last state, g behind the end of a walk. Arrays in registers are reached by selection, so
+// that the element may be a run-time number.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_access.cuh"

@@ -1,11 +1,10 @@
-// What follows the main kernel of a backward.
-// conv1d.bwd_reduce: dw[c,k] and dbias[c] = the sum of the slots, in f64 and in a fixed order. A
-// sum
-//   has 2^log_slices threads; neighbours take neighbouring channels.
-// conv1d.bwd_state: dstate_in[n,c,i] = sum_k w[k] g[t], t = p + K-1-k in the sequence, p = i -
-// entries,
-//   plus what the gradient of the last state passes on. One thread for an element; g of the first
-//   K-1 tokens is computed again.
+// conv1d.bwd_reduce: dw[c,k] and dbias[c], the sums of the slots, in f64 and in a fixed order.
+// conv1d.bwd_state: dstate_in[n,c,i] = sum_k w[k] g[t], t = p + K-1-k, p = i - entries, plus what
+// the gradient of the last state passes on.
+//
+// Both follow the main kernel of a backward. A sum has 2^log_slices threads, neighbours take
+// neighbouring channels; an element of a state has one thread, which computes the g of the first
+// K-1 tokens again.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_any.cuh"

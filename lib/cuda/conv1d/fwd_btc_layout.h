@@ -1,5 +1,5 @@
-// conv1d.fwd_btc: channels contiguous, x, y of one type. A thread takes `vector` channels and a
-// strip of tokens; threads side by side take channels, then strips, then rows.
+// Layout of conv1d.fwd_btc: channels contiguous, x, y of one type. A thread takes `vector` channels
+// and a strip of tokens; threads side by side take channels, then strips, then rows.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_bct_layout.h"

@@ -1,6 +1,7 @@
-// conv1d.offsets: who owns which tokens, and which slot, once offsets and slots that break their
-// rules are taken out. One block; spans[n] = {begin, end} of sequence n in non-decreasing order
-// of begin. end < begin: the sequence is bad and owns nothing. end == begin: it is empty.
+// Layout of conv1d.offsets: who owns which tokens, and which slot, once offsets and slots that
+// break their rules are taken out. One block; spans[n] = {begin, end} of sequence n in
+// non-decreasing order of begin. end < begin: the sequence is bad and owns nothing. end == begin:
+// it is empty.
 //
 //   M_n = max of 0 and the cu[j], j <= n, that lie in [0, tokens]; n is good iff cu[n] == M_n,
 //   cu[n] <= cu[n+1] <= tokens, cu[n+1] - cu[n] <= max_length and (n > 0 or cu[0] == 0)

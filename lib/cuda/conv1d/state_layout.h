@@ -1,5 +1,5 @@
-// conv1d.state: the last `entries` inputs of every sequence to STATE_OUT. It runs behind the
-// kernel that reads STATE_IN, so STATE_OUT may be STATE_IN.
+// Layout of conv1d.state: the last `entries` inputs of every sequence to STATE_OUT. It runs behind
+// the kernel that reads STATE_IN, so STATE_OUT may be STATE_IN.
 //
 //   state_out[i] = xe[length - entries + i];    entries of another id than the last token's are 0
 #pragma once

@@ -1,4 +1,4 @@
-// conv1d.update, variants any.*: every well-formed update. A thread takes a (row, channel): all
+// conv1d.update: variants any.*, every well-formed update. A thread takes a (row, channel): all
 // outputs first, then the state, oldest entry first, so that nothing is read behind its store.
 // Channels lie next to one another in a warp. Bound: latency, two dependent trips to memory (slot,
 // then all else); no shared memory.

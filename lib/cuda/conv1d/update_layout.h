@@ -1,5 +1,6 @@
-// conv1d.update: `length` new samples a row, the state changed in place. Linear: the state becomes
-// the last `entries` of (state, x). Ring: sample s goes to entry (position + s) mod entries.
+// Layout of conv1d.update: `length` new samples a row, the state changed in place. Linear: the
+// state becomes the last `entries` of (state, x). Ring: sample s goes to entry
+// (position + s) mod entries.
 #pragma once
 
 #include "lib/cuda/conv1d/common_layout.h"

@@ -1,5 +1,5 @@
-// conv1d.update, variants *.rows and *.lines: one sample a row, y = act(bias + sum_k w[k] xe) [+
-// x], then the state takes x; bf16, f16, f32, w and bias of that type or f32, K = 2, 3, 4. A thread
+// conv1d.update: variants *.rows and *.lines, one sample a row, y = act(bias + sum_k w xe) [+ x],
+// then the state takes x; bf16, f16, f32, w and bias of that type or f32, K = 2, 3, 4. A thread
 // takes the channels of one access (16 bytes, or 4 where the batch is small), loads x, taps and
 // history, then computes, then stores: no load behind a store, no shared memory. Bytes a channel:
 // x, y, K - 1 entries read, K - 1 written (1 in a ring), w and bias once for a batch. Bound at

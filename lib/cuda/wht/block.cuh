@@ -1,4 +1,4 @@
-// y[row] = scale * H_n x[row], n = 2^log_n, 0 <= log_n <= 16 (f64: 15); rows, strides 64-bit.
+// wht.block: y[row] = scale * H_n x[row], n = 2^log_n, 0 <= log_n <= 16 (f64: 15); 64-bit strides.
 // One block holds a tile of one or more rows (block_layout.h says which thread holds what), reads
 // each element once and writes it once: 2 * sizeof(element) bytes each. Blocks stride over tiles.
 // Limits: row strides >= n; vector kernels need 16-byte bases and strides, and packed rows where n
