@@ -207,6 +207,8 @@ PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans s
  *
  *   Y = scale * DIAG * H * SIGNS * X        adjoint: Y = scale * SIGNS * H^T * conj(DIAG) * X
  *
+ * In natural order and without a named factor H[j][k] = (-1)^popcount(j & k). It is unnormalised,
+ * H H = n I; the default scale is 1, and 1 / sqrt(n) makes the transform orthonormal.
  * X and Y have shape extents[rank], row major. H acts along the transformed axes; every other
  * axis is a batch axis (a block-diagonal transform is one more batch axis). A transformed axis
  * has length 2^k, or m * 2^k with a named factor of order m, outermost: H = H_m (x) H_2^k.
@@ -220,7 +222,9 @@ PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans s
  *   OVERFLOW  optional, I32[1], integers only: receives 1 if a result does not fit Y's type,
  *             else 0. Results wrap either way
  * Accumulation is F64 if X or Y is F64 or C128, F32 for the other floating types, the wider of
- * the two for integers; scale is applied there, before the one rounding to Y's type. */
+ * the two for integers; scale is applied there, before the rounding to Y's type. It is the only
+ * rounding to 16 bits, except in two-pass plans of 16-bit types under the default math, which also
+ * round between the passes: PLAIT_MATH_F32 avoids that. */
 
 PLAIT_API plait_status plait_wht_create(plait_desc **desc, plait_dtype dtype, int rank,
                                         const int64_t *extents);
@@ -260,7 +264,15 @@ PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
  *   update    X and Y hold `length` new samples per row; STATE [n, ...] is read and written;
  *             POSITION, I32 [batch], is required by a ring state
  * Accumulation is F64 if any floating tensor is F64, else F32: acc = bias, then fma(w[k], xe, acc)
- * for k = 0.., on every path of a backend: chunks, updates and layouts give the same bits. */
+ * for k = 0.., on every path of a backend: chunks, updates and layouts give the same bits.
+ * Optional tensors start off (plait_desc_use). Types are X's, of indices I32, of CU_SEQLENS I64.
+ *
+ * A Mamba layer (width 4, SiLU, bias) over its prompt, then token by token:
+ *   prefill   conv1d.fwd:bf16:b8:c4096:t2048:k4:silu:+bias+state_out
+ *   decode    conv1d.update:bf16:b8:c4096:t1:k4:silu:+bias        STATE is what STATE_OUT was
+ *   the next chunk: +bias+state_in+state_out, in place with :state_out@state_in
+ * Frameworks keep a state [batch, channels, width], one entry more than taps need: with BCT and
+ * :state=lin.4 on both descriptors it is used where it lies. */
 
 PLAIT_API plait_status plait_conv1d_create(plait_desc **desc, plait_direction dir,
                                            plait_dtype dtype, int64_t batch, int64_t channels,
@@ -287,18 +299,20 @@ PLAIT_API plait_status plait_conv1d_set_state(plait_desc *desc, plait_state_kind
 /* Optional tensors on or off; gradients off. */
 PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use);
 /* Packed sequences: batch is 1, length is the capacity in tokens. CU_SEQLENS[sequences + 1], I64 or
- * I32, is device memory that the host never reads: non-decreasing, first 0, last <= length, no
- * sequence longer than max_length. Empty sequences are legal. Not for wht and updates. */
+ * (plait_desc_set_dtype) I32, is device memory that the host never reads: non-decreasing, first 0,
+ * last <= length, no sequence longer than max_length. Empty sequences are legal. Not for wht and
+ * updates. */
 PLAIT_API plait_status plait_desc_set_varlen(plait_desc *desc, int64_t sequences,
                                              int64_t max_length);
 /* States live in a pool of `count` slots: row (or packed sequence) r uses slot SLOTS[r], I32,
- * distinct among live rows; `pad` marks rows without a slot. conv1d forward and update. */
+ * distinct among live rows; `pad` marks rows without a slot. conv1d forward and update; backward
+ * refuses slots. */
 PLAIT_API plait_status plait_desc_set_slots(plait_desc *desc, int64_t count, int32_t pad);
 PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
 /* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS and tensors of
- * indices: their element's size). Execute checks. */
+ * indices: 4; CU_SEQLENS: 8, also as I32). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
 /* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Partial overlap is never
  * legal. */
@@ -312,6 +326,23 @@ PLAIT_API plait_status plait_desc_num_tensors(const plait_desc *desc, int *count
 PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plait_role *role,
                                          plait_access *access, plait_dtype *dtype, int *rank,
                                          int64_t *extents, int64_t *strides);
+/* The token: one line that says all of a descriptor; equal descriptors have equal tokens.
+ *   token   family:dtype:shape[:option]...[:uses][:role]...     in this order, defaults left out
+ *   family  wht  conv1d.fwd  conv1d.bwd  conv1d.update
+ *   dtype   of X: f16 bf16 f32 f64 c64 c128 i32 i64
+ *   shape   wht: axes, outermost first: b<length> batch, n<length> transformed, n1536.h12p2 with a
+ *           factor (h12p2 h12s h20w h28w h40)
+ *           conv1d: b<batch>, then c<channels>:t<length> (BCT) or t:c (BTC), then k<width>
+ *   option  wht: bits=<hex>  seq or dya  adj  scale=<number>  bound=<integer>
+ *           conv1d: silu  residual  state=lin.<entries> or state=ring.<entries>
+ *           seqs=<sequences>.<max_length>  slots=<count>.<pad>
+ *   uses    one field, by role number: +name turns an optional tensor on, -name a gradient off
+ *   role    by role number: name[.<dtype>][.s<stride>.<stride>...][.a<alignment>][@<in>], the last
+ *           permits the same pointer. Names: the enumerators in lower case, x, state_in
+ * Numbers are the shortest decimals that read back exactly. from_token takes this canonical form
+ * alone; refusing another order or spelling, its sentence says the canonical form.
+ *   wht:f32:n1024:b300       wht:f16:b64:n4096:scale=0.015625:y.f32      wht:c64:n1024:bits=3f:y@x
+ *   conv1d.bwd:f32:b2:c64:t100:k3:+bias-dbias        conv1d.fwd:bf16:b1:t4096:c64:k4:seqs=17.512 */
 PLAIT_API plait_status plait_desc_token(const plait_desc *desc, char *buf, size_t cap,
                                         size_t *size);
 PLAIT_API plait_status plait_desc_from_token(plait_desc **desc, const char *token);
@@ -359,7 +390,10 @@ PLAIT_API plait_status plait_candidates_print(const plait_context *ctx, const pl
  * All arguments are checked before anything is launched: only a launch that CUDA refuses can fail
  * with a part of the work done. Executes that may overlap in time need different workspaces; there
  * is no other rule about concurrency. A forked child must not execute on several CPU threads once
- * its parent has: OpenMP's team does not survive fork. */
+ * its parent has: OpenMP's team does not survive fork.
+ * CUDA graphs: create plans and execs before the capture, since creating them allocates. A graph
+ * holds the pointers of its capture: tensors and workspace (or exec) must outlive it, the plan need
+ * not. Launches of one graph, or of several with one workspace, share it and must not overlap. */
 
 typedef struct plait_arg { /* frozen for ever */
     int64_t role;          /* a plait_role */
@@ -393,7 +427,8 @@ PLAIT_API plait_status plait_exec_run_args(plait_exec *exec, const plait_arg *ar
 PLAIT_API plait_status plait_exec_set_stream(plait_exec *exec, plait_stream stream);
 /* Borrowed: valid as long as the exec; plait_plan_retain keeps it longer. */
 PLAIT_API const plait_plan *plait_exec_plan(const plait_exec *exec);
-/* Stream-ordered: legal while its work still runs. */
+/* Stream-ordered: legal while its work still runs. Not while a captured graph that will still be
+ * launched has the scratch in it. */
 PLAIT_API void plait_exec_destroy(plait_exec *exec);
 
 /* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL -------------------

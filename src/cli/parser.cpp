@@ -45,6 +45,21 @@ const CLI::Validator finite_number(
     },
     "", "finite number");
 
+/// The grammar in full: plait.h, before plait_desc_token.
+const char *const token_help =
+    "TOKEN is FAMILY:TYPE:SHAPE[:OPTION]...[:USES][:ROLE]..., in this order, without defaults:\n"
+    "  wht            b<length> batch axis, n<length>[.factor] transformed axis, outermost first\n"
+    "                 bits=<hex> seq|dya adj scale=<number> bound=<integer>\n"
+    "  conv1d.fwd, conv1d.bwd, conv1d.update\n"
+    "                 b<batch>, c<channels>:t<length> or t:c, k<width>; silu residual\n"
+    "                 state=lin|ring.<entries> seqs=<count>.<longest> slots=<count>.<pad>\n"
+    "  USES           +bias+state_out: optional tensors on; -dw: a gradient off\n"
+    "  ROLE           name[.type][.s<stride>.<stride>...][.a<bytes>][@name], e.g. y.f32, y@x\n"
+    "  wht:bf16:b8192:n4096:scale=0.015625\n"
+    "  wht:f32:n1024:b300:y@x\n"
+    "  conv1d.fwd:bf16:b8:t2048:c4096:k4:silu:+bias+state_out\n"
+    "Another order or spelling is refused with the canonical form. In full: plait.h.";
+
 void add_options(CLI::App &command, options &o) {
     const char *group = "Device and planning";
     command.add_option("--backend", o.backend, "cpu or cuda [cuda if a device is there]")
@@ -117,6 +132,7 @@ void add_plan(CLI::App &program, actions &run) {
             ->required();
         add_options(*command, a->common);
         command->add_flag("--json", a->json, "one JSON object per token and line");
+        command->footer(token_help);
         run[command] = [a] { return run_plan(*a); };
     };
     add("plan", "Print the plan of a problem: kernels, launches, workspace, bytes", false);
@@ -264,6 +280,7 @@ parsed parse(int argc, char **argv) {
     program.footer(
         "A TOKEN names a problem: wht:f32:b8192:n4096 is 8192 transforms of 4096 floats;\n"
         "conv1d.fwd:bf16:b8:c4096:t2048:k4:silu:+bias is 8 rows of 4096 channels, 2048 long.\n"
+        "`plait plan --help` shows what a token can say.\n"
         "Exit codes: 0 done, 1 a check or the work failed, 2 usage, 3 not supported, 77 no "
         "device.\n"
         "`plait COMMAND --help` shows the options of a command.");
