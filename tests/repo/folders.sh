@@ -5,7 +5,7 @@
 . "$(dirname "$0")/files.sh"
 while IFS= read -r folder; do
     [ -f "$folder/README.md" ] || complain "no README.md in $folder"
-done < <(files / | grep -vE '^include/' | sed -nE 's|^([^/]+)/.*|\1|p; s|^([^/]+/[^/]+)/.*|\1|p' | sort -u)
+done < <(files / | grep -vE '^include/' | sed -nE 'h; s|^([^/]+)/.*|\1|p; g; s|^([^/]+/[^/]+)/.*|\1|p' | sort -u)
 while IFS= read -r readme; do
     lines=$(wc -l <"$readme")
     [ "$lines" -le 20 ] || complain "$readme has $lines lines; 20 are enough"
