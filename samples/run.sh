@@ -1,30 +1,43 @@
 #!/usr/bin/env bash
 # The first thing to run after cloning: sets up what is missing, builds plait (for this machine's
-# GPU when there is one and a CUDA toolkit, else for the CPU) and shows it at work on real data.
-# Exits non-zero if any result is not what it must be.
+# GPU where a CUDA toolkit and the driver can use it, else for the CPU) and shows it at work on real
+# data. Exits non-zero if any result is not what it must be.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . .ci/setup.sh
 
 need "${build_packages[@]}" git
 use_ccache
-backend=cpu
-options=(-DPLAIT_CUDA=OFF)
+
+build_for() { # BACKEND CMAKE_OPTION...: leaves its folder in $build, the program in $plait
+    backend=$1
+    build=build/samples-$backend
+    plait=$build/src/cli/plait
+    mkdir -p "$build"
+    say "building for the ${backend^^} in $build (the first time takes some minutes)"
+    if ! { cmake -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TESTS=OFF \
+        -DPLAIT_FORTRAN=ON "${@:2}" && cmake --build "$build" --parallel; } >"$build/log" 2>&1; then
+        tail -n 40 "$build/log"
+        say "the build failed; the whole output is in $build/log"
+        exit 1
+    fi
+}
+
+backend=
 if nvcc=$(find_nvcc) && arch=$(gpu_architecture); then
-    backend=cuda
-    export CUDACXX=$nvcc
-    options=(-DPLAIT_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$arch")
+    if ! grep -qx "sm_$arch" <<<"$("$nvcc" --list-gpu-code)"; then
+        say "$nvcc has no code for this GPU (sm_$arch): the CPU it is"
+    else
+        export CUDACXX=$nvcc
+        build_for cuda -DPLAIT_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$arch"
+        if ! "$plait" info --backend cuda >"$build/info" 2>&1; then
+            tail -n 1 "$build/info"
+            say "the CUDA backend finds no device (is the driver too old?): the CPU it is"
+            backend=
+        fi
+    fi
 fi
-build=build/samples-$backend
-mkdir -p "$build"
-say "building for the ${backend^^} in $build (the first time takes some minutes)"
-if ! { cmake -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TESTS=OFF \
-    -DPLAIT_FORTRAN=ON "${options[@]}" && cmake --build "$build" --parallel; } >"$build/log" 2>&1; then
-    tail -n 40 "$build/log"
-    say "the build failed; the whole output is in $build/log"
-    exit 1
-fi
-plait=$build/src/cli/plait
+[ -n "$backend" ] || build_for cpu -DPLAIT_CUDA=OFF
 signal=$build/samples/npy_signal
 work=build/samples # the files stay there to play with
 mkdir -p "$work"
