@@ -264,7 +264,9 @@ PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
  *   update    X and Y hold `length` new samples per row; STATE [n, ...] is read and written;
  *             POSITION, I32 [batch], is required by a ring state
  * Accumulation is F64 if any floating tensor is F64, else F32: acc = bias, then fma(w[k], xe, acc)
- * for k = 0.., on every path of a backend: chunks, updates and layouts give the same bits.
+ * for k = 0.., on every path but the definition's (conv1d.*.cpu.ref, chosen for widths over 256
+ * alone: F64): chunks, updates and layouts give the same bits on one device, and on the CPU at one
+ * instruction level; below AVX2 fma rounds twice.
  * Optional tensors start off (plait_desc_use). Types are X's, of indices I32, of CU_SEQLENS I64.
  *
  * A Mamba layer (width 4, SiLU, bias) over its prompt, then token by token:
@@ -312,7 +314,7 @@ PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, p
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
 /* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS and tensors of
- * indices: 4; CU_SEQLENS: 8, also as I32). Execute checks. */
+ * indices: their element's size). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
 /* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Partial overlap is never
  * legal. */

@@ -3,4 +3,12 @@
 // Arm runs NEON and RISC-V the portable target.
 #pragma once
 
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Sanitizers make the compiler ten times as slow; fewer levels find the same errors.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define PLAIT_FEWER_TARGETS (HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#else
+#    define PLAIT_FEWER_TARGETS 0
+#endif
+
+#define HWY_DISABLED_TARGETS                                                                       \
+    (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | PLAIT_FEWER_TARGETS)

@@ -36,7 +36,7 @@ kernel_list list_conv1d_update_rows_bf16();
 kernel_list list_conv1d_update_lines_f32();
 kernel_list list_conv1d_update_lines_f16();
 kernel_list list_conv1d_update_lines_bf16();
-kernel_list list_conv1d_common();  ///< conv1d.offsets, conv1d.state
+kernel_list list_conv1d_common(); ///< conv1d.offsets, conv1d.state
 kernel_list list_conv1d_bwd_bct_f32();
 kernel_list list_conv1d_bwd_bct_f16();
 kernel_list list_conv1d_bwd_bct_bf16();

@@ -55,8 +55,7 @@ public:
     virtual std::shared_ptr<allocator> default_allocator() const = 0;
     /// Median seconds of one run on scratch tensors of its own (from `memory`) filled with finite
     /// random data and with offsets and slots that keep their rules, after a warm-up; at most about
-    /// `budget` seconds. One measurement at a time on a device, whatever the number of threads and
-    /// contexts.
+    /// `budget` seconds. The planner calls it for one candidate at a time.
     virtual double measure(const pipeline &, const problem &, allocator &memory,
                            double budget) const = 0;
 };

@@ -48,10 +48,10 @@ const std::vector<role_facts> &forward_roles() {
         {PLAIT_BIAS, PLAIT_READ, presence::optional, none, floating_types, 16},
         {PLAIT_STATE_IN, PLAIT_READ, presence::optional, none, floating_types, 16},
         {PLAIT_STATE_OUT, PLAIT_WRITE, presence::optional, PLAIT_STATE_IN, floating_types, 16},
-        {PLAIT_SLOTS, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 4},
-        {PLAIT_CU_SEQLENS, PLAIT_READ, presence::implied, none, index_types, 8},
-        {PLAIT_SEQ_IDX, PLAIT_READ, presence::optional, none, bit(PLAIT_I32), 4},
-        {PLAIT_STATUS, PLAIT_WRITE, presence::optional, none, bit(PLAIT_I32), 4},
+        {PLAIT_SLOTS, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 0},
+        {PLAIT_CU_SEQLENS, PLAIT_READ, presence::implied, none, index_types, 0},
+        {PLAIT_SEQ_IDX, PLAIT_READ, presence::optional, none, bit(PLAIT_I32), 0},
+        {PLAIT_STATUS, PLAIT_WRITE, presence::optional, none, bit(PLAIT_I32), 0},
     };
     return table;
 }
@@ -64,9 +64,9 @@ const std::vector<role_facts> &backward_roles() {
         {PLAIT_BIAS, PLAIT_READ, presence::optional, none, floating_types, 16},
         {PLAIT_STATE_IN, PLAIT_READ, presence::optional, none, floating_types, 16},
         {PLAIT_STATE_OUT, no_access, presence::optional, PLAIT_STATE_IN, floating_types, 16},
-        {PLAIT_CU_SEQLENS, PLAIT_READ, presence::implied, none, index_types, 8},
-        {PLAIT_SEQ_IDX, PLAIT_READ, presence::optional, none, bit(PLAIT_I32), 4},
-        {PLAIT_STATUS, PLAIT_WRITE, presence::optional, none, bit(PLAIT_I32), 4},
+        {PLAIT_CU_SEQLENS, PLAIT_READ, presence::implied, none, index_types, 0},
+        {PLAIT_SEQ_IDX, PLAIT_READ, presence::optional, none, bit(PLAIT_I32), 0},
+        {PLAIT_STATUS, PLAIT_WRITE, presence::optional, none, bit(PLAIT_I32), 0},
         {PLAIT_DX, PLAIT_WRITE, presence::gradient, none, floating_types, 16},
         {PLAIT_DY, PLAIT_READ, presence::required, none, floating_types, 16},
         {PLAIT_DW, PLAIT_WRITE, presence::gradient, none, floating_types, 16},
@@ -84,9 +84,9 @@ const std::vector<role_facts> &update_roles() {
         {PLAIT_W, PLAIT_READ, presence::required, none, floating_types, 16},
         {PLAIT_BIAS, PLAIT_READ, presence::optional, none, floating_types, 16},
         {PLAIT_STATE, PLAIT_READ_WRITE, presence::required, none, floating_types, 16},
-        {PLAIT_POSITION, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 4},
-        {PLAIT_SLOTS, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 4},
-        {PLAIT_STATUS, PLAIT_WRITE, presence::optional, none, bit(PLAIT_I32), 4},
+        {PLAIT_POSITION, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 0},
+        {PLAIT_SLOTS, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 0},
+        {PLAIT_STATUS, PLAIT_WRITE, presence::optional, none, bit(PLAIT_I32), 0},
     };
     return table;
 }

@@ -35,7 +35,10 @@ int64_t parse_extent(const std::vector<token_field> &fields, size_t at, char let
     if (field.text[0] != letter || field.text.size() < 2)
         refuse(field, "is not ", letter,
                "<number>: b, then c and t in the order of the layout, then k follow the type");
-    return parse_int(field.part(1));
+    const int64_t extent = parse_int(field.part(1));
+    const int64_t least = letter == 'k' ? 1 : 0;
+    if (extent < least) refuse(field, "is less than ", least);
+    return extent;
 }
 
 /// "17.4096" of seqs=17.4096

@@ -159,9 +159,12 @@ void descriptor::use(plait_role role, bool on) {
     if (facts.when == presence::required && !on)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_use: role=", role_name(role),
              " is required and cannot be turned off");
-    if (facts.when == presence::implied && on != in_use(facts))
+    if (facts.when == presence::implied && on && !in_use(facts))
         fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_use: role=", role_name(role),
              " is turned on by another setter alone: ", implied_by(role));
+    if (facts.when == presence::implied && !on && in_use(facts))
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_use: role=", role_name(role),
+             " follows from another setter and cannot be turned off");
     roles_[role].use = on;
 }
 
@@ -249,6 +252,10 @@ plait_dtype descriptor::dtype_of_role(plait_role role) const {
     return settings(role).dtype.value_or(default_dtype(role));
 }
 
+int descriptor::default_alignment(const role_facts &facts) const {
+    return facts.alignment != 0 ? facts.alignment : natural_alignment(dtype_of_role(facts.role));
+}
+
 std::optional<std::vector<int64_t>> descriptor::default_strides(plait_role role) const {
     const std::vector<int64_t> extents = extents_of(role);
     const uint32_t packed = packed_axes_of(role);
@@ -280,7 +287,7 @@ tensor descriptor::tensor_of(const role_facts &facts) const {
         fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: ", role_name(facts.role),
              ": extents: the number of elements is beyond 64 bits");
     }
-    t.alignment = set.alignment.value_or(facts.alignment);
+    t.alignment = set.alignment.value_or(default_alignment(facts));
     t.alias = set.alias.value_or(plait_role{});
     return t;
 }
@@ -305,7 +312,7 @@ void descriptor::check_roles() const {
         const char *what = nullptr;
         if (set.dtype && *set.dtype != default_dtype(facts.role)) what = "a type";
         if (set.strides && set.strides != default_strides(facts.role)) what = "strides";
-        if (set.alignment && *set.alignment != facts.alignment) what = "an alignment";
+        if (set.alignment && *set.alignment != default_alignment(facts)) what = "an alignment";
         if (what)
             fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: role=", role_name(facts.role), " has ",
                  what, " but is not in use (plait_desc_use)");
@@ -318,9 +325,13 @@ void descriptor::check_roles() const {
             fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: ", role_name(t.role),
                  ": alignment=", t.alignment, " is less than ", dtype_of(t.dtype).name,
                  " needs: ", natural_alignment(t.dtype));
-        if (t.alias != plait_role{})
-            for (const tensor &in : all)
-                if (in.role == t.alias) check_alias(t, in);
+        if (t.alias == plait_role{}) continue;
+        if (!uses(t.alias))
+            fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: alias=", role_name(t.role), '@',
+                 role_name(t.alias), " names ", role_name(t.alias),
+                 ", which is not in use (plait_desc_use)");
+        for (const tensor &in : all)
+            if (in.role == t.alias) check_alias(t, in);
     }
 }
 
@@ -340,7 +351,8 @@ void descriptor::append_roles(std::string &token) const {
         if (set.strides && set.strides != default_strides(facts.role))
             for (size_t a = 0; a < set.strides->size(); ++a)
                 field += text(a == 0 ? ".s" : ".", (*set.strides)[a]);
-        if (set.alignment && *set.alignment != facts.alignment) field += text(".a", *set.alignment);
+        if (set.alignment && *set.alignment != default_alignment(facts))
+            field += text(".a", *set.alignment);
         if (set.alias) field += text('@', role_name(*set.alias));
         if (!field.empty()) token += text(':', name, field);
     }

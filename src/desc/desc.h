@@ -57,7 +57,7 @@ struct role_facts {
     presence when;
     plait_role alias; ///< of an output: the input whose pointer it may share when asked; 0: none
     uint32_t dtypes;  ///< bit d: the type with number d is possible
-    int alignment;    ///< default promise, bytes
+    int alignment;    ///< default promise, bytes; 0: that of an element
 };
 
 /// The access of a role that execute does not take: Y in a backward descriptor gives DY its type.
@@ -103,6 +103,7 @@ protected:
     bool in_use(const role_facts &facts) const;
     bool uses(plait_role role) const; ///< false for a role that the family does not have
     plait_dtype dtype_of_role(plait_role role) const;
+    int default_alignment(const role_facts &facts) const;
     /// nullopt when they are beyond 64 bits.
     std::optional<std::vector<int64_t>> default_strides(plait_role role) const;
     tensor tensor_of(const role_facts &facts) const;

@@ -102,7 +102,7 @@ const std::vector<role_facts> &wht_descriptor::role_table() const {
         {PLAIT_SIGNS, PLAIT_READ, presence::optional, plait_role{}, bit(PLAIT_B1), 16},
         {PLAIT_DIAG, PLAIT_READ, presence::optional, plait_role{}, floating_types | complex_types,
          16},
-        {PLAIT_OVERFLOW, PLAIT_WRITE, presence::optional, plait_role{}, bit(PLAIT_I32), 4},
+        {PLAIT_OVERFLOW, PLAIT_WRITE, presence::optional, plait_role{}, bit(PLAIT_I32), 0},
     };
     return table;
 }

@@ -61,12 +61,14 @@ bool conv1d_needs_offsets(const conv1d_problem &p) { return p.varlen || (p.poole
 
 int64_t conv1d_offsets_bytes(const conv1d_problem &p) {
     if (!conv1d_needs_offsets(p)) return 0;
+    constexpr int64_t most = INT64_C(1) << 55; // of no memory; 16 bytes each are within 64 bits
+    if (p.sequences > most || p.slots > most) return INT64_MAX;
     const int64_t align = PLAIT_WORKSPACE_ALIGNMENT - 1; // what each of three pieces may lose
     return spans_bytes(p) + slots_bytes(p) + owners_bytes(p) + 3 * align;
 }
 
-conv1d_sequences conv1d_add_offsets(pipeline &out, const conv1d_problem &p, int last_step) {
-    conv1d_sequences found{{}, p.pooled ? role_operand(PLAIT_SLOTS, false) : operand{}, p.pad};
+conv1d_sanitized conv1d_add_offsets(pipeline &out, const conv1d_problem &p, int last_step) {
+    conv1d_sanitized found{{}, p.pooled ? role_operand(PLAIT_SLOTS, false) : operand{}, p.pad};
     if (!conv1d_needs_offsets(p)) return found;
     const int now = static_cast<int>(out.steps.size());
     const auto piece = [&](const char *name, int64_t bytes, int last) {
@@ -111,7 +113,7 @@ conv1d_sequences conv1d_add_offsets(pipeline &out, const conv1d_problem &p, int 
     return found;
 }
 
-void conv1d_add_state(pipeline &out, const conv1d_problem &p, const conv1d_sequences &from) {
+void conv1d_add_state(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from) {
     step s;
     const conv1d_launch l = conv1d_state_launch(p.sequences, p.channels);
     s.kernel = "conv1d.state";
@@ -182,17 +184,18 @@ int64_t conv1d_flops(const conv1d_problem &p) { return 2 * elements(p) * p.width
 
 cost conv1d_cuda_cost(const conv1d_problem &p, const profile &device, double share, double slots,
                       double threads, int launches) {
+    cost c;
+    c.launch_seconds = launches * device.launch_seconds;
+    c.seconds = c.launch_seconds + launches * block_latency_seconds;
+    if (elements(p) == 0) return c; // states alone: a launch
     const double busy =
         std::clamp(threads / (device.sms * threads_per_sm_for_bandwidth), 1e-6, 1.0);
     const double bytes = static_cast<double>(conv1d_bytes_read(p) + conv1d_bytes_written(p));
     const bool wide = p.accumulator == scalar::f64;
     const double rate = wide ? device.f64_per_second : device.f32_per_second;
-    cost c;
     c.memory_seconds = bytes / (device.copy_bandwidth * share * busy);
     c.compute_seconds = static_cast<double>(elements(p)) * slots / (rate * issue_share * busy);
-    c.launch_seconds = launches * device.launch_seconds;
-    c.seconds = std::max(c.memory_seconds, c.compute_seconds) + c.launch_seconds +
-                launches * block_latency_seconds;
+    c.seconds += std::max(c.memory_seconds, c.compute_seconds);
     return c;
 }
 

@@ -10,7 +10,7 @@ namespace plait::impl {
 verdict conv1d_cuda_device(const problem &, const profile &);
 
 /// Workspace that holds what conv1d.offsets found; operands are none where there is no such step.
-struct conv1d_sequences {
+struct conv1d_sanitized {
     operand spans; ///< packed sequences
     operand slots; ///< SLOTS itself, or what is left of it; none without a pool
     int32_t pad;   ///< of `slots`
@@ -20,9 +20,9 @@ struct conv1d_sequences {
 bool conv1d_needs_offsets(const conv1d_problem &);
 int64_t conv1d_offsets_bytes(const conv1d_problem &);
 /// Appends the step where it is needed; `last_step` is the last that reads what it writes.
-conv1d_sequences conv1d_add_offsets(pipeline &, const conv1d_problem &, int last_step);
+conv1d_sanitized conv1d_add_offsets(pipeline &, const conv1d_problem &, int last_step);
 /// Appends conv1d.state; STATE_OUT is in use.
-void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sequences &);
+void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sanitized &);
 
 /// Whether the four taps of a channel are one aligned access.
 bool conv1d_taps_packed(const conv1d_problem &);

@@ -32,7 +32,7 @@ int launches(const conv1d_problem &p) {
     return 1 + (conv1d_needs_offsets(p) ? 1 : 0) + (writes_state(p) ? 1 : 0);
 }
 
-conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sequences &from) {
+conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sanitized &from) {
     conv1d_fwd_args a{};
     a.x_stride = conv1d_strides_of(p.x);
     a.y_stride = conv1d_strides_of(p.y);
@@ -92,7 +92,7 @@ template <class Main> pipeline steps_of(const conv1d_problem &p, const Main &mai
     pipeline out;
     const bool has_y = outputs(p) > 0;
     const int last = (has_y ? 1 : 0) + (writes_state(p) ? 1 : 0); // behind conv1d.offsets
-    const conv1d_sequences from = conv1d_add_offsets(out, p, last);
+    const conv1d_sanitized from = conv1d_add_offsets(out, p, last);
     if (has_y) {
         step s;
         s.operands = {role_operand(PLAIT_X, false),
@@ -157,8 +157,8 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     if (v.empty()) v = time_contiguous(p);
     if (!v.empty()) return v;
     if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
-    if (p.length > conv1d_bct_most_length)
-        return text("length=", p.length, " is over ", conv1d_bct_most_length);
+    if (p.length > conv1d_fwd_most_length)
+        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
     const int64_t tiles = conv1d_bct_tiles(p.x.type, p.length, false);
     if (tiles > conv1d_bct_most_tiles)
         return text("a row has ", tiles, " tiles; the limit is ", conv1d_bct_most_tiles);
@@ -204,8 +204,8 @@ verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &de
         return text("width=", p.width, " is over ", conv1d_fwd_bct_most_width);
     if (!rows_aligned(p, p.x)) return "rows of x do not begin at multiples of 16 bytes";
     if (!rows_aligned(p, p.y)) return "rows of y do not begin at multiples of 16 bytes";
-    if (p.length > conv1d_bct_most_length)
-        return text("length=", p.length, " is over ", conv1d_bct_most_length);
+    if (p.length > conv1d_fwd_most_length)
+        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
     const int64_t rows = p.batch * p.channels;
     if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
     return fits_memory(problem, device, conv1d_offsets_bytes(p));
@@ -263,8 +263,8 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     if (p.channels > 1 && p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
     if (p.channels > 1 && p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
     if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
-    if (p.length > conv1d_bct_most_length)
-        return text("length=", p.length, " is over ", conv1d_bct_most_length);
+    if (p.length > conv1d_fwd_most_length)
+        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
     const int64_t groups = p.channels / btc_vector(p);
     if (groups > conv1d_btc_most_groups)
         return text(p.channels, " channels take ", groups, " threads; the limit is ",

@@ -79,7 +79,7 @@ cost conv1d_cuda_update_estimate(const problem &problem, const profile &device) 
 pipeline conv1d_cuda_update_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
     pipeline out;
-    const conv1d_sequences from = conv1d_add_offsets(out, p, 1);
+    const conv1d_sanitized from = conv1d_add_offsets(out, p, 1);
     // Without samples there is nothing to store but what conv1d.offsets reports.
     if (p.batch * p.channels * p.length == 0 && !out.steps.empty()) {
         out.work.seal();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <mutex>
 
 namespace plait::impl {
 
@@ -16,15 +17,6 @@ constexpr int measure_best = 4;
 /// Seconds for one candidate when nobody set a limit: a median of many runs of any usual size.
 constexpr double seconds_per_candidate = 1.0;
 
-const char *math_name(plait_math math) {
-    switch (math) {
-    case PLAIT_MATH_DEFAULT: return "default";
-    case PLAIT_MATH_F32: return "f32";
-    case PLAIT_MATH_TF32: return "tf32";
-    }
-    return "?";
-}
-
 /// The narrowest floating tensor when it has 16 bits.
 const tensor *half_tensor(const problem &p) {
     for (const tensor &t : p.tensors)
@@ -33,7 +25,7 @@ const tensor *half_tensor(const problem &p) {
 }
 
 /// How far a candidate came before a rule refused it; the nearest one came furthest.
-enum class stage { backend, pattern, problem, math, determinism, workspace, admitted };
+enum class stage { backend, pattern, problem, math, determinism, workspace, measured, admitted };
 
 struct considered {
     ranked row;
@@ -114,7 +106,7 @@ private:
         if (pref_.math == PLAIT_MATH_F32 && c.operands == narrowest::stored)
             if (const tensor *half = half_tensor(problem_))
                 return text("it rounds to ", dtype_of(half->dtype).name,
-                            " between passes; math=", math_name(pref_.math), " does not admit it");
+                            " between passes; math=f32 does not admit it");
         reached = stage::determinism;
         if (pref_.determinism == PLAIT_RUN_TO_RUN && !c.run_to_run)
             return "its sums depend on the order of blocks; determinism=run_to_run excludes it";
@@ -217,7 +209,7 @@ std::vector<const candidate *> measure(const problem &p, const profile &device,
             log_line(PLAIT_LOG_DISPATCH, text(p.token, ": ", c.name, ": measured ", seconds, " s"));
         } catch (const failure &f) {
             if (concerns_everything(f.code())) throw;
-            entry->reached = stage::workspace;
+            entry->reached = stage::measured;
             entry->row.refusal = text("measuring it failed: ", f.what());
             if (!first_failure) first_failure = f;
             log_line(PLAIT_LOG_DISPATCH, text(p.token, ": ", c.name, ": no, ", entry->row.refusal));

@@ -78,6 +78,7 @@ TEST_CASE("emulated conv1d backward: states, ids, packed sequences") {
             for (const int64_t k : {2, 3, 4, 7})
                 for (const int64_t l : {1, 2, 3, 70, 513})
                     for (int features = 1; features < 16; ++features) {
+                        if (random.chance(0.85)) continue; // another part with every seed
                         conv1d_call call = backward(x, layout, 2, 8, l, k);
                         if (features & 1) use(call, {PLAIT_STATE_IN});
                         if (features & 2) use(call, {PLAIT_STATE_OUT});

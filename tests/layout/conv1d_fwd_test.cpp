@@ -115,7 +115,7 @@ TEST_CASE("conv1d.fwd_bct_tiled: tiles cover a row once, from any address") {
             }
     }
     CHECK(int64_t{conv1d_bct_tile(scalar::bf16)} * conv1d_bct_most_tiles < INT32_MAX);
-    CHECK(conv1d_bct_most_length + 2048 < INT32_MAX); // fwd_bct looks a chunk ahead
+    CHECK(conv1d_fwd_most_length + 2048 < INT32_MAX); // fwd_bct looks a chunk ahead
 }
 
 TEST_CASE("conv1d.fwd_btc: strips cover the tokens, warps whole sectors") {

@@ -73,7 +73,7 @@ const std::vector<rule> &rules() {
 
         // Plain C++17: the tests prove them on the host.
         {"lib/*_layout.h", {"lib/common/*", "lib/*_layout.h"}, {"std"}},
-        {"lib/*_args.h", {"lib/common/*", "lib/*_layout.h"}, {"std"}},
+        {"lib/*_args.h", {"lib/common/*", "lib/*_layout.h", "lib/*_args.h"}, {"std"}},
         {"lib/common/*", {"lib/common/*"}, {"std"}},
         {"lib/cpu/*", {"lib/common/*", "lib/cpu/*"}, {"std", "system", "highway", "openmp"}},
         {"lib/cuda/*.cu", {"lib/common/*", "lib/cuda/*"}, {"std", "cuda", "cccl"}},

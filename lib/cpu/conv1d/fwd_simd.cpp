@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "lib/cpu/conv1d/fwd_simd.cpp"
 #include "lib/cpu/simd_targets.h"
 
+#include "lib/cpu/conv1d/sequences.h"
 #include "lib/cpu/conv1d/simd_args.h"
 
 #include <algorithm>

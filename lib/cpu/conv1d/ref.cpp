@@ -7,6 +7,7 @@
 #include "lib/common/half.h"
 #include "lib/cpu/conv1d/conv1d_kernels.h"
 #include "lib/cpu/conv1d/ref_args.h"
+#include "lib/cpu/conv1d/sequences.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // How the SIMD kernels of conv1d cut their work, and their scratch.
 #pragma once
 
+#include "lib/cpu/conv1d/conv1d_args.h"
 #include "lib/cpu/conv1d/sequences_layout.h"
 
 #include <algorithm>

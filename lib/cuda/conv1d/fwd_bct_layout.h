@@ -36,7 +36,7 @@ constexpr int64_t conv1d_bct_tiles(scalar s, int64_t length, bool aligned) {
 
 /// Largest numbers that 32-bit arithmetic inside the kernel takes.
 constexpr int64_t conv1d_bct_most_tiles = INT64_C(1) << 23; ///< of a row
-constexpr int64_t conv1d_bct_most_length = INT64_C(1) << 30;
+constexpr int64_t conv1d_fwd_most_length = INT64_C(1) << 30;
 constexpr int64_t conv1d_bct_most_rows = INT32_MAX;
 
 /// First token of a tile in a row that begins `offset` elements behind a multiple of 16 bytes.

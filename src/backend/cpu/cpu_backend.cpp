@@ -123,8 +123,6 @@ public:
 
     double measure(const pipeline &what, const problem &of, allocator &memory,
                    double budget) const override {
-        static std::mutex one_at_a_time;
-        const std::lock_guard<std::mutex> lock(one_at_a_time);
         const cpu_prepared ready(what);
         const scratch on(of.tensors, static_cast<size_t>(what.work.bytes()), memory, nullptr);
         fill_buffers(of, on.buffers);

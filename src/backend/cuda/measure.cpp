@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 
 namespace plait::impl::cuda {
 
@@ -68,16 +67,10 @@ size_t sets_for(size_t bytes, int device) {
     return std::min<size_t>(64, enough / bytes + 1);
 }
 
-std::mutex &mutex_of(int device) {
-    static std::mutex mutexes[64]; // two devices may share one; that only orders them
-    return mutexes[device % 64];
-}
-
 } // namespace
 
 double measure(const pipeline &what, const problem &of, allocator &memory, double budget,
                int device) {
-    const std::lock_guard<std::mutex> lock(mutex_of(device));
     const device_scope current(device);
     const std::shared_ptr<const prepared> ready = prepare(what, device);
     const own_stream stream;
