@@ -6,24 +6,16 @@
 namespace plait::impl::cuda {
 
 /// Accurate: s and 1 - s come from the same exp(-|pre|), neither by cancellation.
-/// Fast, for results of 16 bits: two special-function operations; where exp(-pre) overflows, s is 0
-/// and the product finite.
+/// Fast: for results of 16 bits; where s has become 0 the product is finite.
 template <bool Fast, class A> __device__ __forceinline__ A conv1d_silu_gradient(A dy, A pre) {
     if constexpr (Fast) {
-        const float power = __fmul_rn(pre, -1.4426950408889634f); // log2(e)
-        float e;
-#ifdef __CUDACC__
-        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(power));
-#else
-        e = std::exp2(power);
-#endif
-        const float s = conv1d_divide<true>(1.0f, __fadd_rn(1.0f, e));
+        const float s = conv1d_fast_sigmoid(pre);
         const float bend = __fmaf_rn(pre, __fsub_rn(1.0f, s), 1.0f);
         return __fmul_rn(__fmul_rn(dy, s), bend);
     } else {
-        const A h = conv1d_half_decay<false>(pre);
+        const A h = conv1d_half_decay(pre);
         const A e = conv1d_mul(h, h);
-        const A large = conv1d_divide<false>(A(1), conv1d_add(A(1), e));
+        const A large = conv1d_divide(A(1), conv1d_add(A(1), e));
         const A small = conv1d_mul(e, large);
         const A s = pre < A(0) ? small : large;
         const A bend = conv1d_fma(pre, pre < A(0) ? large : small, A(1));
