@@ -149,12 +149,15 @@ __device__ __forceinline__ void tile_phases_by_words(double (&a)[Items], int *wo
     }
 }
 
-/// Transforms tiles in registers, together with the bit that tells two of them apart. On entry no
-/// thread still reads the words.
+/// Transforms tiles in registers, together with the bit that tells two of them apart. `in_use`, the
+/// same for all threads of the block: another may still read the words of the tiles before. They
+/// meet as late as possible, when the additions of the first phase are done.
 template <class Case, int Rounds, int Items, class T>
-__device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *shared) {
+__device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *shared, bool in_use) {
     constexpr auto c = Case::config();
+    constexpr bool late = !c.word_wise && (Rounds == 1 || c.own_words);
     T *words = reinterpret_cast<T *>(shared);
+    if (!late && c.tile.phases > 1 && in_use) __syncthreads();
     if constexpr (Rounds == 2 && !c.tile.rounds_last) butterfly_arrays(a[0], a[1]);
     if constexpr (c.word_wise) {
         static_assert(Rounds == 1, "not needed");
@@ -164,6 +167,7 @@ __device__ __forceinline__ void transform_tiles(T (&a)[Rounds][Items], char *sha
         for (int i = 0; i < Rounds; ++i) {
             phase_butterflies<Case, 0>(a[i]);
             if constexpr (c.tile.phases > 1) {
+                if (i == 0 && in_use) __syncthreads();
                 shared_write<Case, 0>(a[i], words + i * tile_words(c.tile));
             }
         }

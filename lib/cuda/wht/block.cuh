@@ -118,16 +118,16 @@ __device__ __forceinline__ void wht_block_prefetch(const wht_block_args &args, i
 
 /// The tiles that registers hold, from `column` of a row on; `done` once everything is loaded.
 template <class Case, int Rounds, int Items, class T, class Done>
-__device__ __forceinline__ void wht_block_rounds(const wht_block_args &args,
-                                                 const wht_block_rows &rows, int64_t column,
-                                                 T (&a)[Rounds][Items], char *words, Done done) {
+__device__ __forceinline__ void
+wht_block_rounds(const wht_block_args &args, const wht_block_rows &rows, int64_t column,
+                 T (&a)[Rounds][Items], char *words, bool in_use, Done done) {
     constexpr wht_block_config c = Case::config();
 #pragma unroll
     for (int i = 0; i < Rounds; ++i) {
         wht_block_load<Case>(args, rows, column + (i << c.tile.log_tile), a[i]);
     }
     done();
-    transform_tiles<Case>(a, words);
+    transform_tiles<Case>(a, words, in_use);
 }
 
 template <class Case, int Rounds, int Items, class T>
@@ -144,20 +144,19 @@ __device__ __forceinline__ void wht_block_store_rounds(const wht_block_args &arg
 /// A transform in two halves: the first waits in shared memory, in words of its own thread.
 template <class Case, int Rounds, int Items, class T>
 __device__ __forceinline__ void wht_block_halves(const wht_block_args &args, int64_t row, T scale,
-                                                 T (&a)[Rounds][Items], char *shared) {
+                                                 T (&a)[Rounds][Items], char *shared, bool in_use) {
     constexpr wht_block_config c = Case::config();
     constexpr int64_t half = int64_t(1) << (c.log_n - 1);
     constexpr int threads = tile_threads(c.tile);
     const wht_block_rows rows{row, 1, 0};
     T *parked = reinterpret_cast<T *>(shared) + threadIdx.x;
     char *words = shared + wht_block_parked_bytes(c);
-    wht_block_rounds<Case>(args, rows, 0, a, words, [&] {
+    wht_block_rounds<Case>(args, rows, 0, a, words, in_use, [&] {
         wht_block_prefetch<Case, Case::config().log_n - 1>(args, row, half);
     });
 #pragma unroll
     for (int i = 0; i < Rounds * Items; ++i) parked[i * threads] = a[i / Items][i % Items];
-    __syncthreads(); // the words are read before those of the second half replace them
-    wht_block_rounds<Case>(args, rows, half, a, words, [&] {
+    wht_block_rounds<Case>(args, rows, half, a, words, true, [&] {
         const int64_t next = row + tiles_ahead(Case::config().blocks_per_sm);
         if (next < args.rows) wht_block_prefetch<Case, Case::config().log_n - 1>(args, next, 0);
     });
@@ -221,6 +220,7 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     constexpr int per_tile = wht_block_rows_per_tile(c);
     const int64_t tiles = (args.rows - 1) / per_tile + 1;
     T a[1 << c.log_rounds][1 << c.tile.log_items];
+    const auto again = [](int64_t tile) { return tile != static_cast<int64_t>(blockIdx.x); };
     if constexpr (c.pipelined) {
         static_assert(per_tile == 1 && !c.parked, "a tile is one row");
         wht_block_raw<Case> raw;
@@ -228,26 +228,26 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
         for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             raw.widen(a);
             if (tile + gridDim.x < tiles) raw.load(args, tile + gridDim.x);
-            transform_tiles<Case>(a, shared);
-            wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
-            __syncthreads(); // the words are read before the next tile's replace them
+            transform_tiles<Case>(a, shared, again(tile));
+            if (scale == T(1)) { // an issue slot an element, where they are scarce
+                wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, T(1), a);
+            } else {
+                wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
+            }
         }
     } else {
         for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             if constexpr (c.parked) {
-                wht_block_halves<Case>(args, tile, scale, a, shared);
+                wht_block_halves<Case>(args, tile, scale, a, shared, again(tile));
             } else {
                 const wht_block_rows rows = wht_block_tile_rows(c, tile, args.rows);
-                wht_block_rounds<Case>(args, rows, 0, a, shared, [&] {
+                wht_block_rounds<Case>(args, rows, 0, a, shared, again(tile), [&] {
                     if constexpr (Case::config().prefetch) {
                         const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
                         if (next < tiles) wht_block_prefetch<Case, c.log_n>(args, next, 0);
                     }
                 });
                 wht_block_store_rounds<Case>(args, rows, 0, scale, a);
-            }
-            if constexpr (c.tile.phases > 1) {
-                __syncthreads(); // the words are read before the next tile's replace them
             }
         }
     }

@@ -64,9 +64,9 @@ __device__ __forceinline__ void wht_columns_prefetch(const wht_columns_args &arg
 /// The tiles that registers hold, from element `first` of the block's on; `done` once everything is
 /// loaded.
 template <class Case, int Rounds, int Items, class T, class Done>
-__device__ __forceinline__ void wht_columns_rounds(const wht_columns_args &args,
-                                                   const wht_columns_place &place, uint32_t first,
-                                                   T (&a)[Rounds][Items], char *words, Done done) {
+__device__ __forceinline__ void
+wht_columns_rounds(const wht_columns_args &args, const wht_columns_place &place, uint32_t first,
+                   T (&a)[Rounds][Items], char *words, bool in_use, Done done) {
     constexpr wht_columns_config c = Case::config();
     constexpr int v = c.tile.log_vec_x;
     using X = typename stored<c.x>::bits;
@@ -78,7 +78,7 @@ __device__ __forceinline__ void wht_columns_rounds(const wht_columns_args &args,
             [&](int j, const X *p) { load_elements<Case::config().x, v>(p, 0, a[i] + j); });
     }
     done();
-    transform_tiles<Case>(a, words);
+    transform_tiles<Case>(a, words, in_use);
 }
 
 template <class Case, int Items, class T>
@@ -97,21 +97,20 @@ __device__ __forceinline__ void wht_columns_store(const wht_columns_args &args,
 template <class Case, int Rounds, int Items, class T>
 __device__ __forceinline__ void wht_columns_halves(const wht_columns_args &args, int64_t tile,
                                                    int64_t tiles, T scale, T (&a)[Rounds][Items],
-                                                   char *shared) {
+                                                   char *shared, bool in_use) {
     constexpr wht_columns_config c = Case::config();
     constexpr int log_half = c.tile.log_tile + c.log_rounds;
     constexpr int threads = tile_threads(c.tile);
     const wht_columns_place place = wht_columns_tile_place(Case::config(), args, tile);
     T *parked = reinterpret_cast<T *>(shared) + threadIdx.x;
     char *words = shared + wht_columns_parked_bytes(c);
-    wht_columns_rounds<Case>(args, place, 0, a, words, [&] {
+    wht_columns_rounds<Case>(args, place, 0, a, words, in_use, [&] {
         if constexpr (Case::config().prefetch)
             wht_columns_prefetch<Case>(args, tile, 1 << (c.log_m - 1));
     });
 #pragma unroll
     for (int i = 0; i < Rounds * Items; ++i) parked[i * threads] = a[i / Items][i % Items];
-    __syncthreads(); // the words are read before those of the second half replace them
-    wht_columns_rounds<Case>(args, place, 1u << log_half, a, words, [&] {
+    wht_columns_rounds<Case>(args, place, 1u << log_half, a, words, true, [&] {
         if constexpr (Case::config().prefetch) {
             const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
             if (next < tiles) wht_columns_prefetch<Case>(args, next, 0);
@@ -146,11 +145,12 @@ __device__ __forceinline__ void wht_columns_body(const wht_columns_args &args) {
     const int64_t tiles = (args.batch * args.outer) << (args.log_inner - c.log_columns);
     T a[1 << c.log_rounds][1 << c.tile.log_items];
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const bool again = tile != static_cast<int64_t>(blockIdx.x);
         if constexpr (c.parked) {
-            wht_columns_halves<Case>(args, tile, tiles, scale, a, shared);
+            wht_columns_halves<Case>(args, tile, tiles, scale, a, shared, again);
         } else {
             const wht_columns_place place = wht_columns_tile_place(Case::config(), args, tile);
-            wht_columns_rounds<Case>(args, place, 0, a, shared, [&] {
+            wht_columns_rounds<Case>(args, place, 0, a, shared, again, [&] {
                 if constexpr (Case::config().prefetch) {
                     const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
                     if (next < tiles) wht_columns_prefetch<Case>(args, next, 0);
@@ -161,9 +161,6 @@ __device__ __forceinline__ void wht_columns_body(const wht_columns_args &args) {
                 wht_columns_store<Case>(args, place, static_cast<uint32_t>(i) << c.tile.log_tile,
                                         scale, a[i]);
             }
-        }
-        if constexpr (c.tile.phases > 1) {
-            __syncthreads(); // the words are read before the next tile's replace them
         }
     }
 }
