@@ -297,4 +297,42 @@ TEST_CASE("conv1d property: SiLU has no NaN for finite arguments, and its limits
             }
 }
 
+TEST_CASE("conv1d property: an infinite weight reaches only the inputs that it meets") {
+    constexpr int64_t length = 150, channels = 9;
+    for (const plait_dtype type : floats)
+        for (const plait_layout layout : layouts)
+            for (const int64_t k : {2, 4, 9})
+                for (const int64_t tap : {int64_t{0}, k - 1})
+                    for (const bool states : {false, true}) {
+                        conv1d_call c = conv1d(PLAIT_BACKWARD, type, 2, channels, length, k);
+                        c.layout = layout;
+                        if (states) c.used = {PLAIT_STATE_IN};
+                        rng random(config().seed);
+                        conv1d_inputs in = random_inputs(c, conv1d_filling::uniform, random);
+                        for (long double &d : in.dy.v) d = 1;
+                        for (int64_t ch = 1; ch < channels; ch += 3) in.w.at(0, ch, tap) = HUGE_VAL;
+                        // dx[p] has the term w[tap] dy[p + ahead]: if there is such a token.
+                        const int64_t ahead = k - 1 - tap;
+                        for_each_candidate(c, [&](const candidate &by) {
+                            const conv1d_outcome out = result_of(c, in, by);
+                            int64_t wrong = 0;
+                            for (const plait_role role : {PLAIT_DX, PLAIT_DSTATE_IN}) {
+                                const auto found = out.values.find(role);
+                                if (found == out.values.end()) continue;
+                                const bool state = role == PLAIT_DSTATE_IN;
+                                const int64_t n = state ? k - 1 : length;
+                                for (size_t e = 0; e < found->second.size(); ++e) {
+                                    const int64_t i = static_cast<int64_t>(e);
+                                    const int64_t met = i % n - (state ? n : 0) + ahead;
+                                    const bool infinite =
+                                        i / n % channels % 3 == 1 && met >= 0 && met < length;
+                                    wrong += infinite ? found->second[e] != HUGE_VAL
+                                                      : !std::isfinite(found->second[e]);
+                                }
+                            }
+                            CHECK(wrong == 0);
+                        });
+                    }
+}
+
 } // namespace plait::test

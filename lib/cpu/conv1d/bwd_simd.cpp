@@ -14,6 +14,7 @@
 #include "lib/cpu/conv1d/simd_args.h"
 
 #include <algorithm>
+#include <cmath>
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -70,6 +71,7 @@ private:
     T *zeros = nullptr;      ///< across channels: the bias of dx
     T *piece_sums = nullptr; ///< across channels: [width + 1][line]
     id_of<T> *ids;
+    bool finite = true; ///< across channels: all weights of the block
     uint8_t clean[2048];
 
     void unit(int64_t strip, int64_t block) {
@@ -190,8 +192,40 @@ private:
         time_sums<finish::none>(from, {count + back, p.width, true, 0}, g0 - back, T(0),
                                 p.residual ? dy0 - back : nullptr, nullptr, ids + history - back,
                                 dx);
+        if (!all_finite(weights, 1, p.width))
+            for (int64_t i = t0 - back; i < t1; ++i)
+                if (!inside(from, i))
+                    dx[i - t0 + back] = edge_sum(from, i, g0 - t0, 1, weights, 1, dy0 - t0);
         add_last_state(from, c, t0 - back, t1);
         store_gradients(from.s, c, t0 - back, t1, dx);
+    }
+
+    bool all_finite(const T *line, int64_t taps, int64_t count) const {
+        for (int64_t k = 0; k < taps; ++k)
+            for (int64_t i = 0; i < count; ++i)
+                if (!std::isfinite(line[k * lay.line + i])) return false;
+        return true;
+    }
+
+    /// Whether all tokens whose taps meet a position exist.
+    bool inside(const source<T> &from, int64_t position) const {
+        return position >= 0 && position + history < from.s.length;
+    }
+
+    /// dx at a position near an end, where a weight is not finite: beyond the ends g is 0 in the
+    /// buffers, but there are no taps, and 0 times Inf is NaN. `token0`, `dy0`: of token 0.
+    T edge_sum(const source<T> &from, int64_t position, const T *token0, int64_t stride,
+               const T *taps, int64_t tap_stride, const T *dy_token0) const {
+        const auto own = from.masked() ? from.id(position) : 0;
+        T sum = 0;
+        if (own < 0) return sum;
+        for (int64_t k = 0; k < p.width; ++k) {
+            const int64_t t = position + history - k;
+            if (t < 0 || t >= from.s.length || (from.masked() && from.id(t) != own)) continue;
+            sum = std::fma(taps[k * tap_stride], token0[t * stride], sum);
+        }
+        if (p.residual && position >= 0) sum += dy_token0[position * stride];
+        return sum;
     }
 
     /// What dstate_out adds at positions [from, to); dx begins at `begin`.
@@ -208,6 +242,7 @@ private:
     void load_weights(int64_t c, int64_t count) {
         for (int64_t k = 0; k < p.width; ++k)
             load_line(p.w.type, a.w, c * p.w.c + k * p.w.t, p.w.c, weights + k * lay.line, count);
+        finite = all_finite(weights, p.width, count);
         std::fill(bias, bias + lay.line, T(0));
         if (p.bias.used()) load_line(p.bias.type, a.bias, c * p.bias.c, p.bias.c, bias, count);
     }
@@ -270,6 +305,9 @@ private:
                 channel_sums<finish::none>(from, s, g + first * line, zeros,
                                            p.residual ? dy + first * line : nullptr, nullptr,
                                            ids + first, dx);
+                if (!finite)
+                    edge_rows(from, count, t - history + first, last - first,
+                              g + (history - t) * line, dy + (history - t) * line);
                 store_rows(from, c, count, t - history + first, last - first);
             }
             for (T *rows_of : {x, dy, g})
@@ -278,6 +316,15 @@ private:
         for (int64_t k = 0; k <= p.width; ++k)
             for (int64_t i = 0; i < count; ++i)
                 into[k * p.channels + c + i] += static_cast<double>(piece_sums[k * line + i]);
+    }
+
+    /// edge_sum for all channels of rows of dx from position `begin` on.
+    void edge_rows(const source<T> &from, int64_t count, int64_t begin, int64_t rows,
+                   const T *token0, const T *dy_token0) {
+        for (int64_t j = 0; j < rows; ++j)
+            for (int64_t i = 0; i < count && !inside(from, begin + j); ++i)
+                dx[j * lay.line + i] = edge_sum(from, begin + j, token0 + i, lay.line, weights + i,
+                                                lay.line, dy_token0 + i);
     }
 
     /// Rows of dx from position `begin` on, with what dstate_out adds.
