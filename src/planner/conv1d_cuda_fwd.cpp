@@ -13,7 +13,9 @@ constexpr double any_slots_per_tap = 40;
 
 /// Shares of the copy bandwidth on a full device, and issue slots of an output beside its taps.
 constexpr double tiled_share = 0.95;
-constexpr double tiled_slots = 15;
+constexpr double tiled_slots = 13;
+/// A thread has loads for as many of the others under way.
+constexpr double tiled_loads = 4;
 constexpr double bct_share = 0.9;
 constexpr double bct_slots = 18;
 constexpr double btc_share = 0.95;
@@ -78,6 +80,13 @@ verdict time_contiguous(const conv1d_problem &p) {
 /// Whether anything but x, w and bias enters: the variants "full".
 bool full(const conv1d_problem &p) {
     return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
+}
+
+/// Whether fwd_bct_tiled looks at sequences or ids.
+bool shared_tiles(const conv1d_problem &p) { return p.varlen || p.seq_idx.used(); }
+
+conv1d_bct_cut tiled_cut(const conv1d_problem &p, bool aligned) {
+    return conv1d_bct_cut_of(p.x.type, p.batch * p.channels, p.length, aligned, shared_tiles(p));
 }
 
 void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
@@ -159,25 +168,28 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
     if (p.length > conv1d_fwd_most_length)
         return text("length=", p.length, " is over ", conv1d_fwd_most_length);
-    const int64_t tiles = conv1d_bct_tiles(p.x.type, p.length, false);
-    if (tiles > conv1d_bct_most_tiles)
-        return text("a row has ", tiles, " tiles; the limit is ", conv1d_bct_most_tiles);
     const int64_t rows = p.batch * p.channels;
     if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
-    if (rows > conv1d_most_blocks / tiles * conv1d_bct_threads)
-        return text(rows, " rows of ", tiles, " tiles are more than a grid holds");
+    const conv1d_bct_cut cut = tiled_cut(p, false);
+    if (cut.tiles * cut.lanes > conv1d_bct_most_lanes)
+        return text("a row takes ", cut.tiles * cut.lanes, " threads; the limit is ",
+                    conv1d_bct_most_lanes);
+    if (conv1d_bct_blocks(cut, p.batch, p.channels, shared_tiles(p)) > conv1d_most_blocks)
+        return text(rows, " rows of ", cut.tiles, " tiles are more than a grid holds");
     return fits_memory(problem, device, conv1d_offsets_bytes(p));
 }
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    const double tiles = static_cast<double>(p.batch * p.channels) *
-                         static_cast<double>(conv1d_bct_tiles(p.x.type, p.length, true));
-    // Rows that are no whole number of tiles leave threads idle; unaligned rows cost a tile more.
-    const double used = static_cast<double>(outputs(p)) / (tiles * conv1d_bct_tile(p.x.type));
+    const conv1d_bct_cut cut = tiled_cut(p, rows_aligned(p, p.y));
+    const double threads =
+        static_cast<double>(p.batch * p.channels) * static_cast<double>(cut.tiles) * cut.lanes;
+    // Vectors that a row does not fill leave threads idle.
+    const double used =
+        static_cast<double>(outputs(p)) / (threads * cut.vectors * conv1d_vector(p.x.type));
     return conv1d_cuda_cost(p, device, tiled_share,
-                            (tiled_slots + static_cast<double>(p.width)) / used, tiles,
-                            launches(p));
+                            (tiled_slots + static_cast<double>(p.width)) / used,
+                            threads * tiled_loads, launches(p));
 }
 
 pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &) {
@@ -185,7 +197,7 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
     return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
         fill_vector_args(p, args);
-        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.y), full(p));
+        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.y), full(p), shared_tiles(p));
     });
 }
 

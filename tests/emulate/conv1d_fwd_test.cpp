@@ -115,6 +115,28 @@ TEST_CASE("emulated conv1d forward: states, slots, ids, packed sequences") {
                     }
 }
 
+// Tiles behind the first, more sequences than lanes, edges within and between them.
+TEST_CASE("emulated conv1d forward: many sequences, ids and states in long rows") {
+    rng random(derive(config().seed, 18));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t k : {3, 4, 8, 13, 20})
+                for (const int64_t l : {2048, 4101})
+                    for (const int64_t sequences : {0, 7, 60, 1500}) {
+                        if (random.chance(0.8)) continue; // another part with every seed
+                        conv1d_call call = forward(x, layout, sequences > 0 ? 1 : 2, 3, l, k);
+                        const bool state = random.chance(0.5);
+                        if (state) use(call, {PLAIT_STATE_IN});
+                        if (sequences > 0) {
+                            call.varlen = {sequences, l};
+                            if (state && random.chance(0.5)) call.slots = {sequences + 4, -1};
+                        } else {
+                            use(call, {PLAIT_SEQ_IDX});
+                        }
+                        check_call(call, conv1d_filling::uniform, random);
+                    }
+}
+
 TEST_CASE("emulated conv1d forward and update: random calls") {
     rng random(derive(config().seed, 15));
     for (int i = 0; i < 600; ++i) {

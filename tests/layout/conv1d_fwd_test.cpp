@@ -77,7 +77,7 @@ TEST_CASE("conv1d: every item of every line has one thread") {
                 CHECK(ordered);
             }
     // The largest numbers that the planner lets through.
-    for (const int64_t items : {conv1d_bct_most_tiles, conv1d_btc_most_groups}) {
+    for (const int64_t items : {conv1d_bct_most_lanes, conv1d_btc_most_groups}) {
         CHECK(items * conv1d_bct_threads <= int64_t{1} << 31);
         const conv1d_divisor by = conv1d_divisor_of(items);
         for (const int64_t block : {int64_t{0}, items / 128, conv1d_most_blocks - 1}) {
@@ -90,32 +90,65 @@ TEST_CASE("conv1d: every item of every line has one thread") {
     CHECK(conv1d_update_most_groups * conv1d_update_threads <= int64_t{1} << 31);
 }
 
-TEST_CASE("conv1d.fwd_bct_tiled: tiles cover a row once, from any address") {
-    for (const scalar s : types) {
-        const int v = conv1d_vector(s), n = conv1d_bct_tile(s);
-        CHECK(v * scalar_bytes(s) == 16);
-        for (int offset = 0; offset < v; ++offset)
-            for (const int64_t length : {1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 2047}) {
-                CAPTURE(offset);
-                CAPTURE(length);
-                const int64_t tiles = conv1d_bct_tiles(s, length, offset == 0);
-                count_map map(length);
-                bool aligned = true;
-                for (int64_t tile = 0; tile < tiles; ++tile) {
-                    const int32_t first = conv1d_bct_first(s, static_cast<uint32_t>(tile), offset);
-                    aligned = aligned && (offset + first) % v == 0;
-                    CHECK(first > -v);
-                    for (int32_t t = first; t < first + n; ++t)
-                        if (t >= 0 && t < length) map.mark(t);
-                }
-                CHECK(map.each_once());
-                CHECK(aligned);
-                // No more than one tile beyond the shortest cover.
-                CHECK(tiles <= conv1d_ceil_div(length, n) + (offset == 0 ? 0 : 1));
+TEST_CASE("conv1d.fwd_bct_tiled: vectors cover a row once, from any address") {
+    for (const scalar s : types)
+        for (const bool shared : {false, true})
+            for (const int64_t rows : {1, 1 << 20})
+                for (const int64_t length :
+                     {1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 511, 2047, 4099, 20000})
+                    for (int offset = 0; offset < conv1d_vector(s); ++offset) {
+                        CAPTURE(offset);
+                        CAPTURE(length);
+                        const int v = conv1d_vector(s);
+                        const conv1d_bct_cut cut =
+                            conv1d_bct_cut_of(s, rows, length, offset == 0, shared);
+                        const uint32_t lanes = static_cast<uint32_t>(cut.lanes);
+                        count_map map(length);
+                        bool aligned = true, inside = true, next = true;
+                        for (uint32_t tile = 0; tile < static_cast<uint32_t>(cut.tiles); ++tile)
+                            for (uint32_t lane = 0; lane < lanes; ++lane) {
+                                const int32_t first =
+                                    conv1d_bct_first(s, tile, lanes, lane, cut.vectors, offset);
+                                inside = inside && first > -v;
+                                // Threads side by side access vectors side by side.
+                                next = next && (lane + 1 == lanes ||
+                                                conv1d_bct_first(s, tile, lanes, lane + 1,
+                                                                 cut.vectors, offset) == first + v);
+                                for (int i = 0; i < cut.vectors; ++i) {
+                                    const int32_t t = first + i * cut.lanes * v;
+                                    aligned = aligned && (offset + t) % v == 0;
+                                    for (int32_t j = t; j < t + v; ++j)
+                                        if (j >= 0 && j < length) map.mark(j);
+                                }
+                            }
+                        CHECK(map.each_once());
+                        CHECK(aligned);
+                        CHECK(inside);
+                        CHECK(next);
+                        // Whole warps only where they look at tokens together; else no tile has
+                        // a lane more than its share.
+                        const int64_t all = cut.tiles * cut.lanes * cut.vectors;
+                        const int64_t vectors = conv1d_ceil_div(length + v - 1, v);
+                        if (shared)
+                            CHECK(cut.lanes == 32);
+                        else
+                            CHECK(all < vectors + cut.vectors * cut.tiles);
+                        CHECK(cut.vectors % conv1d_bct_batch(s, 4) == 0);
+                        CHECK(cut.vectors <= 2 * conv1d_bct_vectors);
+                        if (shared) CHECK(cut.vectors == conv1d_bct_warps);
+                    }
+    for (const int64_t items : {1, 2, 3, 17, 65, 1000}) {
+        const conv1d_divisor by = conv1d_divisor_of(items);
+        for (const uint32_t block : {0u, 1u, 64u, 70000u})
+            for (const uint32_t thread : {0u, 1u, 127u}) {
+                const conv1d_place wide = conv1d_place_of(by, block, thread, conv1d_bct_threads);
+                const conv1d_bct_place at = conv1d_bct_place_of(by, block, thread);
+                CHECK(at.line == wide.line);
+                CHECK(at.item == wide.item);
             }
     }
-    CHECK(int64_t{conv1d_bct_tile(scalar::bf16)} * conv1d_bct_most_tiles < INT32_MAX);
-    CHECK(conv1d_fwd_most_length + 2048 < INT32_MAX); // fwd_bct looks a chunk ahead
+    // The first token of a tile behind the longest row, and fwd_bct, which looks a chunk ahead.
+    CHECK(conv1d_fwd_most_length + 16 * 128 * 8 < INT32_MAX);
 }
 
 TEST_CASE("conv1d.fwd_btc: strips cover the tokens, warps whole sectors") {
@@ -224,6 +257,10 @@ TEST_CASE("conv1d: launch data") {
     CHECK(conv1d_fwd_taps(5) == 8);
     CHECK(conv1d_fwd_taps(9) == 32);
     CHECK(conv1d_fwd_taps(33) == 0);
+    CHECK(conv1d_fwd_bct_taps(8) == 8);
+    CHECK(conv1d_fwd_bct_taps(9) == 16);
+    CHECK(conv1d_fwd_bct_taps(17) == 32);
+    CHECK(conv1d_fwd_bct_taps(33) == 0);
     CHECK(std::strcmp(conv1d_fwd_variant(scalar::bf16, 4, true).text, "bf16.k4.full") == 0);
     CHECK(std::strcmp(conv1d_btc_variant(scalar::f32, 32, 1, true).text, "f32.k32.v1.full") == 0);
     CHECK(std::strcmp(conv1d_update_variant(scalar::bf16, 4, 8, conv1d_update_state::lines).text,
@@ -231,9 +268,15 @@ TEST_CASE("conv1d: launch data") {
     conv1d_fwd_args a{};
     a.x_type = scalar::bf16;
     a.batch = 2, a.channels = 3, a.length = 2047, a.width = 4;
-    const conv1d_launch tiled = conv1d_fwd_bct_tiled_launch(a, false, false);
-    CHECK(tiled.grid * tiled.threads >= 2 * 3 * 129); // 128 tiles of 16, and one more unaligned
-    CHECK(a.across.d == 129);
+    const conv1d_launch tiled = conv1d_fwd_bct_tiled_launch(a, false, false, false);
+    CHECK(tiled.grid == conv1d_ceil_div(2 * 3 * 65, 128)); // 257 vectors, four a thread
+    CHECK(a.across.d == 65);
+    CHECK(a.strips.d == 65);
+    CHECK(a.strip == 7);
+    CHECK(conv1d_fwd_bct_tiled_launch(a, true, true, true).grid == 2 * 1 * 2); // 2 tiles of 1024
+    CHECK(a.across.d == 2);
+    CHECK(a.strips.d == 1);
+    CHECK(a.strip == 0);
     CHECK(a.channel_count.d == 3);
     CHECK(conv1d_fwd_bct_launch(a).grid == 6);
     a.channels = 24;

@@ -2,8 +2,8 @@
 // x and y at multiples of 16 bytes; bf16, f16, f32 as in fwd_bct_tiled. A block takes a row and
 // walks along it, 16 bytes a thread at a time; each thread finds the samples in front of its own in
 // shared memory, the first one those that the chunk before left. The next chunk is loaded before
-// the one barrier of a chunk. Bytes: 2 elements an output. An output takes K FMAs, 2 MUFU and 9
-// slots of SiLU and about 9 of the rest: 22 at K = 4. Parallel over rows alone: 132 SMs want 1000.
+// the one barrier of a chunk. Bytes: 2 elements an output. An output takes K FMAs, 6 slots of
+// SiLU (16 bits) and about 9 of the rest: 19 at K = 4. Parallel over rows alone: 132 SMs want 1000.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_vector.cuh"

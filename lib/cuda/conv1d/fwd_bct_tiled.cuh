@@ -1,141 +1,139 @@
 // conv1d.fwd_bct_tiled: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], time contiguous, x, y bf16,
-// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread per 32 bytes of y, with the
-// halo in front read again (L1); no shared memory, no barrier. Bytes: 2 elements an output and w,
-// bias once. An output takes K FMAs, 2 MUFU and 9 slots of SiLU and about 6 of the rest: 19 at
-// K = 4, where 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32 accumulators.
-// Limits: rows < 2^31, a row <= 2^30 tokens. Where tokens of a tile see several sequences or ids,
-// they are computed again one by one (fwd_element.cuh), behind the vector stores.
+// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread takes 4 or 8 vectors of 16
+// bytes of a row, as far apart as the tile has lanes (fwd_bct_layout.h), and loads up to four
+// ahead; samples in front of each are read again (L1). Shared memory: four words, where sequences
+// or ids are in use. Bytes: 2 elements an output, w and bias once a thread, ids once for four
+// channels. An output takes K FMAs, 6 slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4,
+// where 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32 accumulators, one
+// rounding. Vectors that an edge of a row, a state, a begin of a sequence or a change of ids
+// touches, and all where x and y lie differently to 16 bytes, are left out and follow, one a thread
+// at a time (fwd_bct_edge.cuh). Limits: rows < 2^31, a row <= 2^30 tokens.
 #pragma once
 
-#include "lib/cuda/conv1d/fwd_vector.cuh"
+#include "lib/cuda/conv1d/fwd_bct_edge.cuh"
 
 namespace plait::impl::cuda {
 
-/// Whether the fast path is right for all tokens first .. last of a tile: they and what their taps
-/// reach are one sequence, one id. `*live` false: they are, and their outputs are 0.
-__device__ __forceinline__ bool conv1d_tile_is_plain(const conv1d_fwd_args &a, int64_t row,
-                                                     int first, int last, bool *live) {
-    const int reach = first - (static_cast<int>(a.width) - 1);
-    if (a.spans != nullptr) {
-        const int64_t n = conv1d_find_sequence(a, last);
-        if (n < 0) return false;
-        const conv1d_sequence s = conv1d_sequence_of(a, n);
-        const bool plain = s.begin <= (s.live ? reach : first) && last < s.end;
-        *live = s.live || !plain;
-        return plain;
-    }
-    if (a.seq_idx != nullptr) {
-        if (reach < 0 && a.state_in == nullptr) return false;
-        const int32_t *ids = a.seq_idx + row * a.ids_b;
-        const int32_t id = __ldg(ids + first * a.ids_t);
-        bool same = id >= 0;
-        for (int p = max(reach, 0); p <= last; ++p) same = same && __ldg(ids + p * a.ids_t) == id;
-        // What lies before the row has the id of its first token, which is in reach.
-        return same;
-    }
-    return true;
-}
-
-/// Tokens that the fast path got wrong.
-__device__ __forceinline__ void conv1d_patch(const conv1d_fwd_args &a, int64_t row, int64_t channel,
-                                             int first, int last) {
-    int64_t n = a.spans != nullptr ? conv1d_find_sequence(a, first) : row;
-    for (int t = first; t <= last; ++t) {
-        conv1d_sequence s{0, 0, 0, false};
-        if (a.spans != nullptr)
-            while (n + 1 < a.sequences && a.spans[n + 1].begin <= t) ++n;
-        if (n >= 0) s = conv1d_sequence_of(a, n);
-        s.live = s.live && t < s.end;
-        if (s.live && a.seq_idx == nullptr && t - s.begin >= a.width - 1) continue;
-        conv1d_write_output<float>(a, s, row, channel, t);
+/// The samples t - Halo .. t + v - 1 as words, for t >= Halo, or t = a whole number of vectors in a
+/// row that begins with one: what lies before the row is 0.
+template <scalar S, int Halo>
+__device__ __forceinline__ void conv1d_bct_load_window(const typename stored<S>::bits *row, int t,
+                                                       uint32_t *words) {
+    constexpr int v = conv1d_vector(S), piece = Halo < v ? Halo : v;
+    constexpr int piece_words = conv1d_words<S, piece>;
+    const typename stored<S>::bits *at = row + t;
+#ifdef __CUDACC__
+    asm("" : "+l"(at)); // one address for all pieces, not a sum for each
+#endif
+    conv1d_load_words<S, v>(at, words + conv1d_words<S, Halo>);
+#pragma unroll
+    for (int i = 0; i < Halo / piece; ++i) {
+        if (t >= Halo - i * piece) {
+            conv1d_load_words<S, piece>(at + (i * piece - Halo), words + i * piece_words);
+        } else {
+#pragma unroll
+            for (int j = 0; j < piece_words; ++j) words[i * piece_words + j] = 0;
+        }
     }
 }
 
+/// A thread's vectors. `shared`: with a barrier of the block; what is loaded before it may be of no
+/// use. `again`: the block has been here before.
 template <scalar S, int Taps, bool Full>
-__device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a, int64_t row,
-                                                     uint32_t tile) {
+__device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
+                                                     const conv1d_bct_self &self, bool shared,
+                                                     bool again) {
     using bits = typename stored<S>::bits;
-    constexpr int v = conv1d_vector(S), n = conv1d_bct_tile(S), halo = Taps;
-    constexpr int piece = halo < v ? halo : v; // of the halo, in elements
+    constexpr int v = conv1d_vector(S), halo = Taps, batch = conv1d_bct_batch(S, Taps);
     const int length = static_cast<int>(a.length);
-    const uint32_t b = conv1d_quotient(static_cast<uint32_t>(row), a.channel_count);
-    const uint32_t c = static_cast<uint32_t>(row) - b * a.channel_count.d;
+    const uint32_t b = self.b, c = min(self.c, a.channel_count.d - 1);
     const bits *x = static_cast<const bits *>(a.x) + b * a.x_stride.b + c * a.x_stride.c;
     bits *y = static_cast<bits *>(a.y) + b * a.y_stride.b + c * a.y_stride.c;
     const auto offset_of = [](const void *p) {
         return static_cast<int>(reinterpret_cast<uintptr_t>(p) / sizeof(bits)) & (v - 1);
     };
-    const int offset = offset_of(y);
-    const bool together = offset_of(x) == offset;
-    const int t0 = conv1d_bct_first(S, tile, offset);
-    if (t0 >= length) return;
+    const int offset = offset_of(y), stride = static_cast<int>(self.lanes) * v;
+    const int t0 = conv1d_bct_first(S, self.tile, self.lanes, self.lane, a.vectors, offset);
+    const bool exists = t0 < length && self.c < a.channel_count.d;
+    if (!shared && !exists) return;
 
-    uint32_t words[conv1d_words<S, halo + n>];
-    if (together && t0 >= halo && t0 + n <= length) {
-#pragma unroll
-        for (int i = 0; i < halo; i += piece)
-            conv1d_load_words<S, piece>(x + (t0 - halo + i), words + conv1d_words<S, 8> * i / 8);
-#pragma unroll
-        for (int i = 0; i < n; i += v)
-            conv1d_load_words<S, v>(x + (t0 + i), words + conv1d_words<S, halo> + 4 * (i / v));
-    } else {
-#pragma unroll
-        for (int i = 0; i < halo + n; i += piece) {
-            const int p = t0 - halo + i;
-            uint32_t *to = words + conv1d_words<S, 8> * i / 8;
-            if (together && p >= 0 && p + piece <= length) {
-                conv1d_load_words<S, piece>(x + p, to);
-            } else {
-                conv1d_gather_words<S, piece>(x, p, length, to);
-            }
+    // Plain vectors begin in least .. most.
+    int least = offset == 0 ? 0 : halo;
+    if (offset_of(x) != offset || !exists) least = length;
+    if constexpr (Full) {
+        if (!shared) {
+            if (!conv1d_sequence_of(a, b).live) least = length;
+            if (a.state_in != nullptr) least = max(least, static_cast<int>(a.width) - 1);
         }
     }
+    const int most = length - v;
+
     float taps[1][Taps], bias[1];
-    conv1d_load_taps<S>(a, c, taps, bias);
-
-    const int first = max(t0, 0), last = min(t0 + n, length) - 1;
-    bool live = true, plain = true;
-    float window[halo + n];
-    conv1d_widen_words<S, halo + n>(words, window);
-    if constexpr (Full) {
-        plain = conv1d_tile_is_plain(a, b, first, last, &live);
-        if (a.spans == nullptr) {
-            const conv1d_sequence s = conv1d_sequence_of(a, b);
-            live = s.live;
-            if (t0 < halo && a.state_in != nullptr && live) {
-                const int64_t state = s.state * a.state_stride.b + c * a.state_stride.c +
-                                      a.entries * a.state_stride.t;
+    unsigned done = 0; // bit i: vector i was plain
+    [[maybe_unused]] unsigned touched = 0;
+#pragma unroll 1
+    for (int i0 = 0, first = t0; i0 < a.vectors; i0 += batch, first += batch * stride) {
+        uint32_t words[batch][conv1d_words<S, halo + v>];
+        unsigned plain = 0;
 #pragma unroll
-                for (int i = 0; i < halo + v - 1; ++i) {
-                    const int p = t0 - halo + i;
-                    if (p < 0 && p > -static_cast<int>(a.width))
-                        window[i] = conv1d_load_as<S>(a.state_in, state + p * a.state_stride.t,
-                                                      a.state_wide);
-                }
+        for (int i = 0; i < batch; ++i) {
+            const int t = first + i * stride;
+            const bool now = t >= least && t <= most;
+            if (now) plain |= 1u << i;
+            if (now) conv1d_bct_load_window<S, halo>(x, t, words[i]);
+        }
+        if (i0 == 0) conv1d_load_taps<S>(a, c, taps, bias);
+        if constexpr (Full) {
+            if (shared && i0 == 0) touched = conv1d_bct_touched<S>(a, self, again);
+            plain &= ~(touched >> i0);
+        }
+        done |= plain << i0;
+#pragma unroll
+        for (int i = 0; i < batch; ++i) {
+            if ((plain >> i & 1u) == 0) continue;
+            float window[halo + v], out[v];
+            conv1d_widen_words<S, halo + v>(words[i], window);
+            conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
+            store_elements<S, v == 8 ? 3 : 2>(y, first + i * stride, out, 1.0f);
+        }
+    }
+    if (!exists || done == (1u << a.vectors) - 1) return;
+    // Those of the others that the row has.
+    const int last = min(a.vectors - 1, (length - 1 - t0) / stride);
+    unsigned left = ~done & ((2u << last) - 1);
+    while (left != 0) {
+        const int t = t0 + (__ffs(static_cast<int>(left)) - 1) * stride;
+        left &= left - 1;
+        float out[v];
+        if constexpr (Full) {
+            if (a.seq_idx != nullptr) {
+                conv1d_bct_edge_ids<S, Taps>(a, b, c, x, t, taps[0], bias[0], out);
+            } else {
+                conv1d_bct_edge_sequences<S, Taps>(a, b, c, x, t, taps[0], bias[0], out);
             }
+        } else {
+            float window[halo + v];
+            conv1d_bct_edge_window<S, Taps>(x, t, length, window);
+            conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
         }
-    }
-    float out[n];
-    conv1d_compute<S, Taps, halo, n>(a, taps[0], bias[0], window, out);
-    if constexpr (Full) {
-        if (!live) {
-#pragma unroll
-            for (int j = 0; j < n; ++j) out[j] = 0.0f;
-        }
-    }
-    conv1d_store_tokens<S, n>(y, t0, length, out);
-    if constexpr (Full) {
-        if (!plain) conv1d_patch(a, b, c, first, last);
+        conv1d_store_tokens<S, v>(y, t, length, out);
     }
 }
 
 template <scalar S, int Taps, bool Full>
-__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(Taps))
+__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(Taps, Full))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
-    const int64_t rows = static_cast<int64_t>(a.channel_count.d) * a.batch;
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_bct_threads);
-        if (at.line < rows) conv1d_bct_tile_body<S, Taps, Full>(a, at.line, at.item);
+        conv1d_bct_self self;
+        const bool shared = Full && (a.spans != nullptr || a.seq_idx != nullptr);
+        if (shared) {
+            self = conv1d_bct_shared_self(a, block, threadIdx.x);
+        } else {
+            const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
+            if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
+            self = conv1d_bct_self_of(a, at);
+        }
+        conv1d_bct_tile_body<S, Taps, Full>(a, self, shared, block != blockIdx.x);
     }
 }
 

@@ -9,6 +9,8 @@ kernel_list list_conv1d_fwd_bct_tiled_bf16() {
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 4, true>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 8, false>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 8, true>(),
+        conv1d_fwd_bct_tiled_entry<scalar::bf16, 16, false>(),
+        conv1d_fwd_bct_tiled_entry<scalar::bf16, 16, true>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 32, false>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 32, true>(),
     };

@@ -9,6 +9,8 @@ kernel_list list_conv1d_fwd_bct_tiled_f16() {
         conv1d_fwd_bct_tiled_entry<scalar::f16, 4, true>(),
         conv1d_fwd_bct_tiled_entry<scalar::f16, 8, false>(),
         conv1d_fwd_bct_tiled_entry<scalar::f16, 8, true>(),
+        conv1d_fwd_bct_tiled_entry<scalar::f16, 16, false>(),
+        conv1d_fwd_bct_tiled_entry<scalar::f16, 16, true>(),
         conv1d_fwd_bct_tiled_entry<scalar::f16, 32, false>(),
         conv1d_fwd_bct_tiled_entry<scalar::f16, 32, true>(),
     };

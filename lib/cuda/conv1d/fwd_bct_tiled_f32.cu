@@ -9,6 +9,8 @@ kernel_list list_conv1d_fwd_bct_tiled_f32() {
         conv1d_fwd_bct_tiled_entry<scalar::f32, 4, true>(),
         conv1d_fwd_bct_tiled_entry<scalar::f32, 8, false>(),
         conv1d_fwd_bct_tiled_entry<scalar::f32, 8, true>(),
+        conv1d_fwd_bct_tiled_entry<scalar::f32, 16, false>(),
+        conv1d_fwd_bct_tiled_entry<scalar::f32, 16, true>(),
         conv1d_fwd_bct_tiled_entry<scalar::f32, 32, false>(),
         conv1d_fwd_bct_tiled_entry<scalar::f32, 32, true>(),
     };

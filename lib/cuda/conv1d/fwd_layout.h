@@ -29,7 +29,8 @@ struct conv1d_fwd_args {
     uint32_t blocks;                    ///< that share all work
     conv1d_divisor across, channel_count;
     conv1d_divisor strips; ///< fwd_btc: of a row
-    int32_t strip;         ///< tokens of a thread
+    int32_t strip;         ///< fwd_btc: tokens of a thread; fwd_bct_tiled: what rows may be off by
+    int32_t vectors;       ///< fwd_bct_tiled: of a thread
 };
 
 constexpr int conv1d_fwd_any_threads = 128;

@@ -79,27 +79,56 @@ __device__ __forceinline__ void conv1d_store_tokens(typename stored<S>::bits *ro
     }
 }
 
-/// acc[j] = bias + taps over window[Halo + j - d], oldest sample first, then the activation.
-template <scalar S, int Taps, int Halo, int N>
-__device__ __forceinline__ void conv1d_compute(const conv1d_fwd_args &a, const float (&taps)[Taps],
-                                               float bias, const float *window, float *acc) {
-    const int width = static_cast<int>(a.width);
+/// acc[j] = bias + taps over window[Halo + j - d], oldest sample first.
+template <int Taps, int Halo, int N>
+__device__ __forceinline__ void conv1d_taps(int width, const float (&taps)[Taps], float bias,
+                                            const float *window, float *acc) {
+    // Widths of an instantiation lie above those of the one with half as many taps.
+    constexpr int always = Taps == 4 ? 1 : Taps / 2 + 1;
+    if (width == Taps) {
 #pragma unroll
-    for (int j = 0; j < N; ++j) acc[j] = bias;
+        for (int j = 0; j < N; ++j) acc[j] = bias;
 #pragma unroll
-    for (int d = Taps - 1; d >= 0; --d) {
-        if (d >= width) continue;
+        for (int d = Taps - 1; d >= always; --d) {
+#pragma unroll
+            for (int j = 0; j < N; ++j) acc[j] = __fmaf_rn(taps[d], window[Halo + j - d], acc[j]);
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j) acc[j] = bias;
+#pragma unroll
+        for (int d = Taps - 2; d >= always; --d) {
+            if (d >= width) continue;
+#pragma unroll
+            for (int j = 0; j < N; ++j) acc[j] = __fmaf_rn(taps[d], window[Halo + j - d], acc[j]);
+        }
+    }
+#pragma unroll
+    for (int d = always - 1; d >= 0; --d) {
 #pragma unroll
         for (int j = 0; j < N; ++j) acc[j] = __fmaf_rn(taps[d], window[Halo + j - d], acc[j]);
     }
+}
+
+/// The activation of N outputs, and the samples `now` of a residual.
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_activate(const conv1d_fwd_args &a, const float *now,
+                                                float *acc) {
     if (a.silu) {
 #pragma unroll
         for (int j = 0; j < N; ++j) acc[j] = conv1d_silu<S != scalar::f32>(acc[j]);
     }
     if (a.residual) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) acc[j] = __fadd_rn(acc[j], window[Halo + j]);
+        for (int j = 0; j < N; ++j) acc[j] = __fadd_rn(acc[j], now[j]);
     }
+}
+
+template <scalar S, int Taps, int Halo, int N>
+__device__ __forceinline__ void conv1d_compute(const conv1d_fwd_args &a, const float (&taps)[Taps],
+                                               float bias, const float *window, float *acc) {
+    conv1d_taps<Taps, Halo, N>(static_cast<int>(a.width), taps, bias, window, acc);
+    conv1d_activate<S, N>(a, window + Halo, acc);
 }
 
 } // namespace plait::impl::cuda
