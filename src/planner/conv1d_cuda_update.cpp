@@ -36,13 +36,13 @@ bool state_fits(const conv1d_problem &p, int vector, conv1d_update_state how) {
 
 vector_choice choose_vector(const conv1d_problem &p, const profile &device) {
     const vector_choice none{0, conv1d_update_state::rows};
-    if (p.length != 1 || p.width < 2 || p.width > 4) return none;
+    if (p.length < 1 || p.width < 2 || p.width > 4) return none;
     if (!conv1d_vector_types(p).empty() || p.state_in.type != p.x.type) return none;
     if (p.ring ? p.entries > INT32_MAX : p.entries != p.width - 1) return none;
     if (p.channels > 1 && (p.x.c != 1 || p.y.c != 1)) return none;
     const auto fits = [&](const conv1d_view &v, int vector) {
         return v.align >= int64_t{vector} * scalar_bytes(v.type) &&
-               (p.batch <= 1 || v.b % vector == 0);
+               (p.batch <= 1 || v.b % vector == 0) && (p.length <= 1 || v.t % vector == 0);
     };
     const int many = conv1d_update_vector(p.x.type, false);
     const bool crowded = p.batch * (p.channels / many) >= device.sms * crowd;
@@ -120,7 +120,7 @@ pipeline conv1d_cuda_update_build(const problem &problem, const profile &device)
     a.w_packed = conv1d_taps_packed(p);
     const vector_choice chosen = choose_vector(p, device);
     const conv1d_launch l = chosen.vector > 0
-                                ? conv1d_update_launch(a, chosen.vector, chosen.state)
+                                ? conv1d_update_launch(a, chosen.vector, chosen.state, device.sms)
                                 : conv1d_update_any_launch(p.accumulator, p.batch, p.channels);
     s.variant = l.variant;
     s.grid = l.grid;

@@ -26,7 +26,7 @@ struct conv1d_update_args {
     bool w_wide, bias_wide; ///< f32 beside 16-bit x
     bool w_packed;          ///< four taps of a channel are one aligned access
     conv1d_divisor groups;  ///< threads of a row
-    uint32_t blocks;
+    int64_t row_sets;       ///< a thread takes every row_sets-th row
 };
 
 constexpr int conv1d_update_threads = 64; ///< small blocks: a single row fills more SMs
@@ -56,7 +56,7 @@ PLAIT_HD constexpr int64_t conv1d_ring_entry(int64_t start, int64_t p, int64_t e
     return i < 0 ? i + entries : i >= entries ? i - entries : i;
 }
 
-// ---- Vector variants: one sample a row, 2 <= width <= 4, x, y and state of one type ----------
+// ---- Vector variants: 2 <= width <= 4, x, y and state of one type ----------
 
 /// How a thread finds the history of its channels.
 enum class conv1d_update_state {
@@ -64,9 +64,18 @@ enum class conv1d_update_state {
     lines, ///< [slot][channel][entry], packed, linear with entries = width - 1
 };
 
-/// Channels of a thread: 16 bytes of them, or few, so that a small batch fills more SMs.
+/// Channels of a thread: one access of 16 bytes (8 for 16 bits, whose f32 taps take the registers),
+/// or few, so that a small batch fills more SMs.
 PLAIT_HD constexpr int conv1d_update_vector(scalar s, bool few) {
-    return s == scalar::f32 ? (few ? 1 : 4) : (few ? 2 : 8);
+    return few ? (s == scalar::f32 ? 1 : 2) : 4;
+}
+
+/// Rows whose loads are issued together.
+PLAIT_HD constexpr int conv1d_update_together(int vector) { return vector == 4 ? 2 : 1; }
+
+/// Blocks that registers leave room for on an SM.
+PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector, bool half) {
+    return vector < 4 ? 16 : half ? 12 : 8;
 }
 
 /// Element of what a thread loads of the state: sample d before the current one of its channel i.
@@ -94,13 +103,19 @@ constexpr conv1d_name conv1d_update_variant(scalar s, int width, int vector,
 
 constexpr int64_t conv1d_update_most_groups = INT64_C(1) << 24; ///< of a row
 
-/// batch * channels / vector / threads < 2^31.
+/// About one wave on `sms`, where there is so much work; batch * channels / vector / threads <
+/// 2^31.
 constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
-                                             conv1d_update_state how) {
+                                             conv1d_update_state how, int64_t sms) {
     const int64_t groups = a.channels / vector;
-    const int64_t blocks = conv1d_ceil_div(a.batch * groups, conv1d_update_threads);
+    const int64_t resident =
+        sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector, conv1d_is_half(a.x_type));
+    const int64_t sets = resident / groups;
+    a.row_sets = vector < 4 || sets >= a.batch ? a.batch : sets < 1 ? 1 : sets;
+    // As many rows for each set, or the last round would be for few.
+    a.row_sets = conv1d_ceil_div(a.batch, conv1d_ceil_div(a.batch, a.row_sets));
+    const int64_t blocks = conv1d_ceil_div(a.row_sets * groups, conv1d_update_threads);
     a.groups = conv1d_divisor_of(groups);
-    a.blocks = static_cast<uint32_t>(blocks);
     const conv1d_name name =
         conv1d_update_variant(a.x_type, static_cast<int>(a.width), vector, how);
     conv1d_launch l{};

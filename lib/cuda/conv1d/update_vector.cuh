@@ -1,9 +1,11 @@
-// conv1d.update: variants *.rows and *.lines, one sample a row, y = act(bias + sum_k w xe) [+ x],
-// then the state takes x; bf16, f16, f32, w and bias of that type or f32, K = 2, 3, 4. A thread
-// takes the channels of one access (16 bytes, or 4 where the batch is small), loads x, taps and
-// history, then computes, then stores: no load behind a store, no shared memory. Bytes a channel:
-// x, y, K - 1 entries read, K - 1 written (1 in a ring), w and bias once for a batch. Bound at
-// B = 1: latency, a launch and two trips to memory (slot or position, then state).
+// conv1d.update: variants *.rows and *.lines, y = act(bias + sum_k w xe) [+ x], the state takes x;
+// bf16, f16, f32, w and bias of that type or f32, K = 2, 3, 4; any number of samples a row. A
+// thread takes the channels of one access (16 bytes of f32, 8 of 16 bits; 4 where the batch is
+// small) of every row_sets-th row: taps once, then x and history of `together` rows at a time, all
+// loads before the first store, so that 100 KiB are on their way on an SM. No shared memory. Bytes
+// a channel: x, y, K - 1 entries read, K - 1 written (1 in a ring); w and bias once for a set of
+// rows. Bound at B = 1 by latency: a launch and two trips to memory (slot or position, then state);
+// at B >= 256 by the L2 or the memory. f32 accumulators.
 #pragma once
 
 #include "lib/cuda/common/kernel_entry.cuh"
@@ -23,6 +25,8 @@ template <scalar S, int V> struct conv1d_update_bits {
     __device__ __forceinline__ static void to_words(const access &r, uint32_t *w) {
         if constexpr (words == 1) {
             w[0] = r;
+        } else if constexpr (words == 2) {
+            w[0] = r.x, w[1] = r.y;
         } else {
             w[0] = r.x, w[1] = r.y, w[2] = r.z, w[3] = r.w;
         }
@@ -30,6 +34,8 @@ template <scalar S, int V> struct conv1d_update_bits {
     __device__ __forceinline__ static access from_words(const uint32_t *w) {
         if constexpr (words == 1) {
             return w[0];
+        } else if constexpr (words == 2) {
+            return access{w[0], w[1]};
         } else {
             return access{w[0], w[1], w[2], w[3]};
         }
@@ -47,89 +53,145 @@ template <scalar S, int V> struct conv1d_update_bits {
     }
 };
 
-template <scalar S, int V, int K, conv1d_update_state How>
-__device__ __forceinline__ void conv1d_update_body(const conv1d_update_args &a, int64_t row,
-                                                   int64_t channel) {
+/// What one row has before its first sample, and where it lies.
+template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_row {
     using io = conv1d_update_bits<S, V>;
     using element = typename io::element;
     using access = typename io::access;
-    constexpr int entries = K - 1;
-    const access *from = reinterpret_cast<const access *>(static_cast<const element *>(a.x) +
-                                                          row * a.x_stride.b + channel);
-    const access now = __ldg(from);
-    const int64_t slot = a.slots == nullptr ? row : __ldg(a.slots + row);
-    int64_t start = 0;
-    if (a.position != nullptr) {
-        // In 32 bits, which entries of these variants fit.
-        const int32_t rest = __ldg(a.position + row) % static_cast<int32_t>(a.entries);
-        start = conv1d_ring_entry(0, rest, a.entries);
-    }
-    const bool live = a.slots == nullptr || (slot != a.pad && slot >= 0 && slot < a.slot_count);
-    element *state = static_cast<element *>(a.state) + slot * a.state_stride.b;
-    // Places of the accesses: of an entry, or side by side over the channels of the thread.
-    access *at[entries];
-    access history[entries];
-#pragma unroll
-    for (int j = 0; j < entries; ++j) {
-        int64_t place = channel * entries + j * V;
-        if constexpr (How == conv1d_update_state::rows) {
-            const int64_t entry =
-                a.position == nullptr ? j : conv1d_ring_entry(start, j - entries, a.entries);
-            place = entry * a.state_stride.t + channel;
-        }
-        at[j] = reinterpret_cast<access *>(state + place);
-        history[j] = access{};
-        if (live) history[j] = *at[j];
-    }
-    float taps[V][4], bias[V];
-    conv1d_load_taps<S>(a, channel, taps, bias);
+    static constexpr int entries = K - 1;
+    static constexpr bool rows = How == conv1d_update_state::rows;
 
-    uint32_t new_words[io::words], words[entries * io::words];
-    io::to_words(now, new_words);
-#pragma unroll
-    for (int j = 0; j < entries; ++j) io::to_words(history[j], words + j * io::words);
-    float x[V], out[V];
-    widen_raw<S, io::log_v>(now, x);
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-        float sum = bias[i];
-#pragma unroll
-        for (int d = entries; d > 0; --d)
-            sum = __fmaf_rn(taps[i][d],
-                            widen<S>(static_cast<element>(
-                                io::get(words, conv1d_update_element(How, V, K, i, d)))),
-                            sum);
-        sum = __fmaf_rn(taps[i][0], x[i], sum);
-        out[i] = live ? conv1d_finish<S != scalar::f32>(sum, a.silu, a.residual, x[i]) : 0.0f;
+    element *state;          ///< of the row, channel 0
+    access history[entries]; ///< of an entry each, or side by side over the channels of the thread
+    int64_t start;           ///< of a ring: the entry of the first sample
+    bool live;
+
+    __device__ __forceinline__ element *place(const conv1d_update_args &a, int64_t channel,
+                                              int j) const {
+        if constexpr (!rows) return state + channel * entries + j * V;
+        const int64_t entry =
+            a.position == nullptr ? j : conv1d_ring_entry(start, j - entries, a.entries);
+        return state + entry * a.state_stride.t + channel;
     }
-    store_elements<S, io::log_v>(a.y, row * a.y_stride.b + channel, out, 1.0f);
-    if (!live) return;
-    if (a.position != nullptr) {
-        __stwb(reinterpret_cast<access *>(state + start * a.state_stride.t + channel), now);
-        return;
-    }
-    uint32_t next[entries * io::words];
+
+    __device__ __forceinline__ void load(const conv1d_update_args &a, int64_t row, int64_t channel,
+                                         bool exists) {
+        int64_t slot = row;
+        if (a.slots != nullptr) slot = exists ? __ldg(a.slots + row) : a.pad;
+        start = 0;
+        if (a.position != nullptr && exists) {
+            // In 32 bits, which entries of these variants fit.
+            const int32_t rest = __ldg(a.position + row) % static_cast<int32_t>(a.entries);
+            start = conv1d_ring_entry(0, rest, a.entries);
+        }
+        live =
+            exists && (a.slots == nullptr || (slot != a.pad && slot >= 0 && slot < a.slot_count));
+        state = static_cast<element *>(a.state) + slot * a.state_stride.b;
 #pragma unroll
-    for (int e = 0; e < entries * V; ++e) {
-        // Element e holds a sample of a channel; it gets the next newer one.
-        const int i = How == conv1d_update_state::rows ? e % V : e / entries;
-        const int d = entries - (How == conv1d_update_state::rows ? e / V : e % entries);
-        io::set(next, e,
-                d == 1 ? io::get(new_words, i)
-                       : io::get(words, conv1d_update_element(How, V, K, i, d - 1)));
+        for (int j = 0; j < entries; ++j) {
+            history[j] = access{};
+            if (live) history[j] = *reinterpret_cast<const access *>(place(a, channel, j));
+        }
     }
+
+    /// y of a sample whose history is `words`.
+    __device__ __forceinline__ void put(const conv1d_update_args &a, int64_t at, const access &now,
+                                        const uint32_t *words, const float (&taps)[V][4],
+                                        const float (&bias)[V]) const {
+        float x[V], out[V];
+        widen_raw<S, io::log_v>(now, x);
 #pragma unroll
-    for (int j = 0; j < entries; ++j) __stwb(at[j], io::from_words(next + j * io::words));
-}
+        for (int i = 0; i < V; ++i) {
+            float sum = bias[i];
+#pragma unroll
+            for (int d = entries; d > 0; --d)
+                sum = __fmaf_rn(taps[i][d],
+                                widen<S>(static_cast<element>(
+                                    io::get(words, conv1d_update_element(How, V, K, i, d)))),
+                                sum);
+            sum = __fmaf_rn(taps[i][0], x[i], sum);
+            out[i] = live ? conv1d_finish<S != scalar::f32>(sum, a.silu, a.residual, x[i]) : 0.0f;
+        }
+        store_elements<S, io::log_v>(a.y, at, out, 1.0f);
+    }
+
+    /// The history behind one more sample: element e holds a sample of a channel and gets the next
+    /// newer one.
+    __device__ __forceinline__ static void advance(const access &now, uint32_t *words) {
+        uint32_t next[entries * io::words], new_words[io::words];
+        io::to_words(now, new_words);
+#pragma unroll
+        for (int e = 0; e < entries * V; ++e) {
+            const int i = rows ? e % V : e / entries;
+            const int d = entries - (rows ? e / V : e % entries);
+            io::set(next, e,
+                    d == 1 ? io::get(new_words, i)
+                           : io::get(words, conv1d_update_element(How, V, K, i, d - 1)));
+        }
+#pragma unroll
+        for (int i = 0; i < entries * io::words; ++i) words[i] = next[i];
+    }
+
+    /// All samples of the row from `x`, its first, on.
+    __device__ __forceinline__ void run(const conv1d_update_args &a, int64_t row, int64_t channel,
+                                        access now, const float (&taps)[V][4],
+                                        const float (&bias)[V]) {
+        uint32_t words[entries * io::words];
+#pragma unroll
+        for (int j = 0; j < entries; ++j) io::to_words(history[j], words + j * io::words);
+        const element *x = static_cast<const element *>(a.x) + row * a.x_stride.b + channel;
+        int64_t entry = start;
+        for (int64_t t = 0; t < a.length; ++t) {
+            access next = now;
+            if (t + 1 < a.length)
+                next = __ldg(reinterpret_cast<const access *>(x + (t + 1) * a.x_stride.t));
+            put(a, row * a.y_stride.b + t * a.y_stride.t + channel, now, words, taps, bias);
+            if (live && a.position != nullptr) {
+                __stwb(reinterpret_cast<access *>(state + entry * a.state_stride.t + channel), now);
+                entry = entry + 1 == a.entries ? 0 : entry + 1;
+            }
+            if (a.position == nullptr || t + 1 < a.length) advance(now, words);
+            now = next;
+        }
+        if (!live || a.position != nullptr) return;
+#pragma unroll
+        for (int j = 0; j < entries; ++j)
+            __stwb(reinterpret_cast<access *>(place(a, channel, j)),
+                   io::from_words(words + j * io::words));
+    }
+};
 
 template <scalar S, int V, int K, conv1d_update_state How>
-__global__ void __launch_bounds__(conv1d_update_threads, 4)
+__global__ void __launch_bounds__(conv1d_update_threads,
+                                  conv1d_update_blocks_per_sm(V, conv1d_is_half(S)))
     conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
-    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        const conv1d_place at =
-            conv1d_place_of(a.groups, block, threadIdx.x, conv1d_update_threads);
-        if (at.line < a.batch)
-            conv1d_update_body<S, V, K, How>(a, at.line, static_cast<int64_t>(at.item) * V);
+    using row_type = conv1d_update_row<S, V, K, How>;
+    using access = typename row_type::access;
+    constexpr int together = conv1d_update_together(V);
+    const conv1d_place at =
+        conv1d_place_of(a.groups, blockIdx.x, threadIdx.x, conv1d_update_threads);
+    if (at.line >= a.row_sets) return;
+    const int64_t channel = static_cast<int64_t>(at.item) * V;
+    const auto *x = static_cast<const typename row_type::element *>(a.x) + channel;
+    float taps[V][4], bias[V];
+    // The taps of a single row are asked for behind its samples, those of many rows before them.
+    if (together > 1) conv1d_load_taps<S>(a, channel, taps, bias);
+    for (int64_t row = at.line; row < a.batch; row += together * a.row_sets) {
+        row_type rows[together];
+        access now[together];
+#pragma unroll
+        for (int u = 0; u < together; ++u) {
+            const int64_t r = row + u * a.row_sets;
+            now[u] = access{};
+            if (r < a.batch) now[u] = __ldg(reinterpret_cast<const access *>(x + r * a.x_stride.b));
+            rows[u].load(a, r, channel, r < a.batch);
+        }
+        if (together == 1) conv1d_load_taps<S>(a, channel, taps, bias);
+#pragma unroll
+        for (int u = 0; u < together; ++u) {
+            const int64_t r = row + u * a.row_sets;
+            if (r < a.batch) rows[u].run(a, r, channel, now[u], taps, bias);
+        }
     }
 }
 
