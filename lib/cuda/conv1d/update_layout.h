@@ -27,6 +27,7 @@ struct conv1d_update_args {
     bool w_packed;          ///< four taps of a channel are one aligned access
     conv1d_divisor groups;  ///< threads of a row
     int64_t row_sets;       ///< a thread takes every row_sets-th row
+    uint32_t blocks;
 };
 
 constexpr int conv1d_update_threads = 64; ///< small blocks: a single row fills more SMs
@@ -116,6 +117,7 @@ constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
     a.row_sets = conv1d_ceil_div(a.batch, conv1d_ceil_div(a.batch, a.row_sets));
     const int64_t blocks = conv1d_ceil_div(a.row_sets * groups, conv1d_update_threads);
     a.groups = conv1d_divisor_of(groups);
+    a.blocks = static_cast<uint32_t>(blocks);
     const conv1d_name name =
         conv1d_update_variant(a.x_type, static_cast<int>(a.width), vector, how);
     conv1d_launch l{};

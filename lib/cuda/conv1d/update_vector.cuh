@@ -161,22 +161,18 @@ template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_
     }
 };
 
+/// Every row_sets-th row from `first` on.
 template <scalar S, int V, int K, conv1d_update_state How>
-__global__ void __launch_bounds__(conv1d_update_threads,
-                                  conv1d_update_blocks_per_sm(V, conv1d_is_half(S)))
-    conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
+__device__ __forceinline__ void conv1d_update_rows(const conv1d_update_args &a, int64_t first,
+                                                   int64_t channel) {
     using row_type = conv1d_update_row<S, V, K, How>;
     using access = typename row_type::access;
     constexpr int together = conv1d_update_together(V);
-    const conv1d_place at =
-        conv1d_place_of(a.groups, blockIdx.x, threadIdx.x, conv1d_update_threads);
-    if (at.line >= a.row_sets) return;
-    const int64_t channel = static_cast<int64_t>(at.item) * V;
     const auto *x = static_cast<const typename row_type::element *>(a.x) + channel;
     float taps[V][4], bias[V];
     // The taps of a single row are asked for behind its samples, those of many rows before them.
     if (together > 1) conv1d_load_taps<S>(a, channel, taps, bias);
-    for (int64_t row = at.line; row < a.batch; row += together * a.row_sets) {
+    for (int64_t row = first; row < a.batch; row += together * a.row_sets) {
         row_type rows[together];
         access now[together];
 #pragma unroll
@@ -192,6 +188,18 @@ __global__ void __launch_bounds__(conv1d_update_threads,
             const int64_t r = row + u * a.row_sets;
             if (r < a.batch) rows[u].run(a, r, channel, now[u], taps, bias);
         }
+    }
+}
+
+template <scalar S, int V, int K, conv1d_update_state How>
+__global__ void __launch_bounds__(conv1d_update_threads,
+                                  conv1d_update_blocks_per_sm(V, conv1d_is_half(S)))
+    conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
+    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+        const conv1d_place at =
+            conv1d_place_of(a.groups, block, threadIdx.x, conv1d_update_threads);
+        if (at.line < a.row_sets)
+            conv1d_update_rows<S, V, K, How>(a, at.line, static_cast<int64_t>(at.item) * V);
     }
 }
 
