@@ -19,10 +19,9 @@ constexpr double tiled_loads = 4;
 constexpr double bct_share = 0.9;
 constexpr double bct_slots = 18;
 constexpr double btc_share = 0.95;
-constexpr double btc_element_share = 0.85; ///< one channel a thread
-constexpr double btc_slots = 13;
-/// Threads that fwd_btc wants on an SM, several waves of them.
-constexpr int64_t btc_threads_per_sm = 512 * 6;
+constexpr double btc_element_share = 0.9; ///< single elements a thread
+constexpr double btc_slots = 9.5;
+constexpr double btc_element_slots = 3; ///< more of them
 
 int64_t outputs(const conv1d_problem &p) { return p.batch * p.channels * p.length; }
 
@@ -250,7 +249,7 @@ namespace {
 
 /// Channels of a thread: those of a vector where everything is aligned to it, else 1.
 int btc_vector(const conv1d_problem &p) {
-    const int v = conv1d_btc_vector(p.x.type, conv1d_fwd_taps(p.width));
+    const int v = conv1d_btc_vector(p.x.type, conv1d_btc_taps(p.width));
     const int64_t bytes = int64_t{v} * scalar_bytes(p.x.type);
     const auto fits = [&](const conv1d_view &t) {
         return t.align >= bytes && (p.batch <= 1 || t.b % v == 0) &&
@@ -259,9 +258,15 @@ int btc_vector(const conv1d_problem &p) {
     return p.channels % v == 0 && fits(p.x) && fits(p.y) ? v : 1;
 }
 
+int64_t btc_groups(const conv1d_problem &p) {
+    return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
+}
+
 int32_t btc_strip(const conv1d_problem &p, const profile &device) {
-    return conv1d_btc_strip(p.batch, p.length, p.channels / btc_vector(p),
-                            device.sms * btc_threads_per_sm);
+    const int64_t blocks =
+        conv1d_btc_blocks_per_sm(p.x.type, conv1d_btc_taps(p.width), btc_vector(p), full(p));
+    return conv1d_btc_strip(p.batch, p.length, btc_groups(p),
+                            device.sms * blocks * conv1d_btc_threads);
 }
 
 } // namespace
@@ -274,10 +279,10 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     if (!v.empty()) return v;
     if (p.channels > 1 && p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
     if (p.channels > 1 && p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
-    if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
+    if (conv1d_btc_taps(p.width) == 0) return text("width=", p.width, " is over 32");
     if (p.length > conv1d_fwd_most_length)
         return text("length=", p.length, " is over ", conv1d_fwd_most_length);
-    const int64_t groups = p.channels / btc_vector(p);
+    const int64_t groups = btc_groups(p);
     if (groups > conv1d_btc_most_groups)
         return text(p.channels, " channels take ", groups, " threads; the limit is ",
                     conv1d_btc_most_groups);
@@ -291,10 +296,11 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
 cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
     const int vector = btc_vector(p);
-    const double threads = static_cast<double>(p.channels / vector) * static_cast<double>(p.batch) *
+    const double threads = static_cast<double>(btc_groups(p)) * static_cast<double>(p.batch) *
                            static_cast<double>(conv1d_ceil_div(p.length, btc_strip(p, device)));
     return conv1d_cuda_cost(p, device, vector > 1 ? btc_share : btc_element_share,
-                            btc_slots + (vector > 1 ? 0 : 8) + static_cast<double>(p.width),
+                            btc_slots + (vector > 1 ? 0 : btc_element_slots) +
+                                static_cast<double>(p.width),
                             threads, launches(p));
 }
 

@@ -151,26 +151,66 @@ TEST_CASE("conv1d.fwd_bct_tiled: vectors cover a row once, from any address") {
     CHECK(conv1d_fwd_most_length + 16 * 128 * 8 < INT32_MAX);
 }
 
-TEST_CASE("conv1d.fwd_btc: strips cover the tokens, warps whole sectors") {
-    for (const int64_t rows : {1, 8})
-        for (const int64_t length : {1, 15, 16, 17, 4096})
-            for (const int64_t groups : {1, 8, 512})
-                for (const int64_t threads : {1, 10000, 400000}) {
+TEST_CASE("conv1d.fwd_btc: strips cover the tokens in whole waves") {
+    for (const int64_t rows : {1, 8, 64})
+        for (const int64_t length : {1, 15, 16, 17, 256, 2047, 4096, 1048576})
+            for (const int64_t groups : {1, 8, 512, 2048})
+                for (const int64_t threads : {128, 101376, 118272}) {
+                    CAPTURE(rows);
+                    CAPTURE(length);
+                    CAPTURE(groups);
+                    CAPTURE(threads);
                     const int32_t strip = conv1d_btc_strip(rows, length, groups, threads);
-                    CHECK(strip >= conv1d_btc_shortest_strip);
+                    CHECK(strip >= conv1d_btc_shortest_strip / 2);
                     CHECK(strip <= conv1d_btc_longest_strip);
-                    CHECK(strip % conv1d_btc_step == 0);
+                    CHECK(strip % (conv1d_btc_shortest_strip / 2) == 0);
+                    CHECK((strip >= conv1d_btc_shortest_strip || strip >= length));
                     const int64_t strips = conv1d_ceil_div(length, strip);
                     CHECK((strips - 1) * strip < length);
                     CHECK(strips * strip >= length);
-                    const bool enough = rows * strips * groups >= threads;
-                    CHECK((enough || strip == conv1d_btc_shortest_strip));
+                    // No wave more than strips of the largest length need, except for what the
+                    // rounding of strips adds.
+                    const double waves = static_cast<double>(rows * groups * length) /
+                                         static_cast<double>(threads) / 128;
+                    if (waves > 1 && waves < conv1d_btc_many_waves && length >= 4096)
+                        CHECK(static_cast<double>(rows * groups * strips) <=
+                              1.05 * static_cast<double>(threads) *
+                                  static_cast<double>(static_cast<int64_t>(waves) + 1));
                 }
+    for (const int taps : {4, 8, 16, 32}) {
+        CHECK(conv1d_btc_taps(taps) == taps);
+        CHECK(conv1d_btc_taps(taps + 1) == (taps == 32 ? 0 : 2 * taps));
+        CHECK(conv1d_btc_group(taps) % taps == 0);
+        CHECK(conv1d_btc_group(taps) % conv1d_btc_part(taps) == 0);
+    }
+}
+
+TEST_CASE("conv1d.fwd_btc: threads have each channel once") {
     for (const scalar s : types) {
-        CHECK(conv1d_btc_vector(s, 4) * scalar_bytes(s) == 16);
-        CHECK(conv1d_btc_vector(s, 8) * scalar_bytes(s) == 8);
+        CHECK(conv1d_btc_vector(s, 4) * scalar_bytes(s) == (s == scalar::f32 ? 16 : 8));
+        CHECK(conv1d_btc_vector(s, 8) * scalar_bytes(s) == (s == scalar::f32 ? 8 : 4));
         CHECK(conv1d_btc_vector(s, 32) == 1);
     }
+    for (const int taps : {4, 8, 16, 32})
+        for (const int64_t channels : {1, 3, 31, 32, 33, 63, 64, 65, 97, 2001, 4093}) {
+            CAPTURE(taps);
+            CAPTURE(channels);
+            const int n = conv1d_btc_strided(taps);
+            const int64_t groups = conv1d_btc_groups(channels, taps, 1);
+            count_map map(channels);
+            for (int64_t item = 0; item < groups; ++item)
+                for (int i = 0; i < n; ++i) {
+                    const int64_t first =
+                        conv1d_btc_strided_channel(static_cast<uint32_t>(item), n);
+                    const int64_t channel = first + i * conv1d_btc_stride;
+                    if (channel < channels) map.mark(channel);
+                    // Threads side by side access elements side by side.
+                    if (item % 32 != 31)
+                        CHECK(conv1d_btc_strided_channel(static_cast<uint32_t>(item) + 1, n) ==
+                              first + 1);
+                }
+            CHECK(map.each_once());
+        }
 }
 
 TEST_CASE("conv1d.fwd_any and conv1d.state: every output, every channel of a state once") {
@@ -204,7 +244,7 @@ TEST_CASE("conv1d.update: history of a thread's channels") {
             for (const bool few : {true, false})
                 for (int width = 2; width <= 4; ++width) {
                     const int v = conv1d_update_vector(s, few);
-                    CHECK(v * scalar_bytes(s) == (few ? 4 : 16));
+                    CHECK(v * scalar_bytes(s) == (few ? 4 : s == scalar::f32 ? 16 : 8));
                     count_map map(v * (width - 1));
                     for (int channel = 0; channel < v; ++channel)
                         for (int d = 1; d < width; ++d) {
@@ -221,6 +261,32 @@ TEST_CASE("conv1d.update: history of a thread's channels") {
                         }
                     CHECK(map.each_once());
                 }
+}
+
+TEST_CASE("conv1d.update: every row and channel has one thread, and sets of rows are even") {
+    for (const scalar s : types)
+        for (const bool few : {true, false})
+            for (const int64_t batch : {1, 7, 64, 257, 5000})
+                for (const int64_t channels : {8, 40, 4096})
+                    for (const int64_t sms : {1, 24, 132}) {
+                        conv1d_update_args a{};
+                        a.batch = batch;
+                        a.channels = channels;
+                        a.x_type = s;
+                        a.width = 4;
+                        const int v = conv1d_update_vector(s, few);
+                        const conv1d_launch l =
+                            conv1d_update_launch(a, v, conv1d_update_state::rows, sms);
+                        const int64_t groups = channels / v;
+                        CHECK(l.grid * l.threads >= a.row_sets * groups);
+                        CHECK((l.grid - 1) * l.threads < a.row_sets * groups);
+                        CHECK(a.row_sets >= 1);
+                        CHECK(a.row_sets <= batch);
+                        const int64_t most = conv1d_ceil_div(batch, a.row_sets);
+                        CHECK(a.row_sets * most - batch <
+                              a.row_sets); // the last round is not empty
+                        if (few) CHECK(most == 1);
+                    }
 }
 
 TEST_CASE("conv1d.update: entries of a ring") {
@@ -280,8 +346,10 @@ TEST_CASE("conv1d: launch data") {
     CHECK(a.channel_count.d == 3);
     CHECK(conv1d_fwd_bct_launch(a).grid == 6);
     a.channels = 24;
-    const conv1d_launch btc = conv1d_fwd_btc_launch(a, 8, 64, false);
-    CHECK(a.across.d == 3);
+    const conv1d_launch btc = conv1d_fwd_btc_launch(a, 4, 64, false);
+    CHECK(a.across.d == 6);
     CHECK(a.strips.d == 32);
-    CHECK(btc.grid == conv1d_ceil_div(2 * 32 * 3, 128));
+    CHECK(btc.grid == conv1d_ceil_div(2 * 32 * 6, 128));
+    a.channels = 33;
+    CHECK(conv1d_fwd_btc_launch(a, 1, 64, false).grid == conv1d_ceil_div(2 * 32 * 32, 128));
 }

@@ -1,171 +1,264 @@
 // conv1d.fwd_btc: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], channels contiguous, x, y bf16,
-// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread holds 16 bytes of channels
-// (8 for K in 5..8; an element where channels are not aligned or K > 8) with taps and window in
-// registers and walks a strip of tokens, four loads at a time. Bytes: 2 elements an output; the
-// halo in front of a strip comes from L2. An output takes K FMAs, 2 MUFU and 9 slots of SiLU and
-// about 4 of the rest: 17 at K = 4, where 28 (16 bits) or 56 (f32) are free at the copy rate of an
-// H200. f32 accumulators. A packed sequence that begins inside a strip refills the window; ids
-// are compared once a token for all channels of the thread.
+// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread holds a vector of 8 or 16
+// bytes of channels (single ones, 32 apart, where channels are not aligned or K > 8) with taps and
+// window in registers and walks a strip of tokens; tokens are loaded a group ahead of their use.
+// Bytes: 2 elements an output; the halo in front of a strip comes from L2. An output takes K FMAs,
+// 6 slots of SiLU (16 bits) and 3 of the rest: 13 at K = 4, where 28 (16 bits) or 56 (f32) are free
+// at the copy rate of an H200. f32 accumulators, one rounding. Bound: memory up to K = 8, issue
+// slots beyond. The first tokens of a sequence with a state or of a run of equal ids, and those
+// that fill no group, are computed one by one; all others know of neither.
 #pragma once
 
+#include "lib/cuda/conv1d/fwd_btc_lane.cuh"
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
-#include "lib/cuda/conv1d/fwd_vector.cuh"
 
 namespace plait::impl::cuda {
 
-constexpr int conv1d_log2(int n) { return n == 8 ? 3 : n == 4 ? 2 : n == 2 ? 1 : 0; }
+/// What the walk knows at compile time: the width and that the activation is all, the width,
+/// nothing.
+enum class conv1d_btc_walk { silu, exact, masked };
 
-template <scalar S, int V, int Taps> struct conv1d_btc_thread {
+template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
+    using lane = conv1d_btc_lane<S, V, Strided>;
     using bits = typename stored<S>::bits;
-    static constexpr int log_v = conv1d_log2(V), history = Taps - 1, step = conv1d_btc_step;
+    static constexpr int group = conv1d_btc_group(Taps), part = conv1d_btc_part(Taps);
 
+    lane own;
     const bits *x; ///< first channel, token 0
     bits *y;
-    int64_t channel;
     float taps[V][Taps], bias[V];
-    float window[history + step][V]; ///< the history, then the tokens of a step
-    int32_t id[history + step];      ///< with seq_idx
 
-    __device__ __forceinline__ raw_elements<S, log_v> load(const conv1d_fwd_args &a, int t) const {
-        return __ldg(reinterpret_cast<const raw_elements<S, log_v> *>(x + t * a.x_stride.t));
-    }
-
-    /// What precedes token t of a sequence: window[history - d] is the sample d before it.
-    template <bool Full>
-    __device__ __forceinline__ void fill(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                         const int32_t *ids, int t) {
-        const int width = static_cast<int>(a.width), begin = static_cast<int>(s.begin);
-        raw_elements<S, log_v> raw[history];
-#pragma unroll
-        for (int d = history; d > 0; --d) {
-            const bool inside = d < width && t - d >= begin;
-            raw[history - d] = raw_elements<S, log_v>{};
-            if (Full) id[history - d] = -1;
-            if (!inside) continue;
-            raw[history - d] = load(a, t - d);
-            if (Full && ids != nullptr) id[history - d] = __ldg(ids + (t - d) * a.ids_t);
-        }
-#pragma unroll
-        for (int h = 0; h < history; ++h) widen_raw<S, log_v>(raw[h], window[h]);
-        if (!Full || a.state_in == nullptr || !s.live || t - begin >= width - 1) return;
-        const int64_t state = s.state * a.state_stride.b + channel * a.state_stride.c +
-                              (a.entries - begin) * a.state_stride.t;
-#pragma unroll
-        for (int d = history; d > 0; --d) {
-            const int p = t - d;
-            if (d >= width || p >= begin) continue;
-#pragma unroll
-            for (int i = 0; i < V; ++i)
-                window[history - d][i] = conv1d_load_as<S>(
-                    a.state_in, state + p * a.state_stride.t + i * a.state_stride.c, a.state_wide);
-            if (ids != nullptr) id[history - d] = __ldg(ids);
-        }
-    }
-
-    /// Tokens t .. stop - 1, which lie behind the window.
-    template <bool Full>
-    __device__ __forceinline__ void walk(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                         const int32_t *ids, int t, int stop) {
+    /// Tokens t .. t + groups * group - 1 of a sequence that begins at `begin`.
+    template <conv1d_btc_walk How>
+    __device__ __forceinline__ void walk(const conv1d_fwd_args &a, int begin, int t, int groups) {
         const int width = static_cast<int>(a.width);
-        for (; t < stop; t += step) {
-            raw_elements<S, log_v> raw[step];
+        const int64_t x_step = a.x_stride.t, y_step = a.y_stride.t;
+        const bits *from = x + t * x_step;
+        bits *to = y + t * y_step;
+        const int stop = t + groups * group;
+        // Token t + u is window[u % Taps].
+        float window[Taps][V];
+        typename lane::raw raw[group];
+        {
+            typename lane::raw before[Taps];
+            const bits *back = from;
 #pragma unroll
-            for (int u = 0; u < step; ++u) {
-                raw[u] = raw_elements<S, log_v>{};
-                if (t + u >= stop) continue;
-                raw[u] = load(a, t + u);
-                if (Full && ids != nullptr) id[history + u] = __ldg(ids + (t + u) * a.ids_t);
+            for (int d = 1; d < Taps; ++d) {
+                before[d] = typename lane::raw{};
+                back -= x_step;
+                if (t - d >= begin) before[d] = own.load(back);
             }
 #pragma unroll
-            for (int u = 0; u < step; ++u) {
-                widen_raw<S, log_v>(raw[u], window[history + u]);
-                if (t + u >= stop) break;
-                float out[V];
-#pragma unroll
-                for (int i = 0; i < V; ++i) out[i] = bias[i];
-#pragma unroll
-                for (int d = history; d >= 0; --d) {
-                    if (d >= width) continue;
-                    if (Full && ids != nullptr && id[history + u - d] != id[history + u]) continue;
-#pragma unroll
-                    for (int i = 0; i < V; ++i)
-                        out[i] = __fmaf_rn(taps[i][d], window[history + u - d][i], out[i]);
-                }
-                finish(a, window[history + u], out);
-                if (Full &&
-                    (!s.live || t + u >= s.end || (ids != nullptr && id[history + u] < 0))) {
-#pragma unroll
-                    for (int i = 0; i < V; ++i) out[i] = 0.0f;
-                }
-                store_elements<S, log_v>(y, (t + u) * a.y_stride.t, out, 1.0f);
+            for (int u = 0; u < group; ++u) {
+                raw[u] = own.load(from);
+                from += x_step;
             }
 #pragma unroll
-            for (int h = 0; h < history; ++h) {
+            for (int d = 1; d < Taps; ++d) lane::widen_all(before[d], window[Taps - d]);
+        }
+        for (; groups > 0; --groups) {
+            // Behind the last group it is loaded again: cheaper than a decision at every load.
+            if (groups == 1) from -= group * x_step;
 #pragma unroll
-                for (int i = 0; i < V; ++i) window[h][i] = window[h + step][i];
-                if (Full) id[h] = id[h + step];
+            for (int first = 0; first < group; first += part) {
+#pragma unroll
+                for (int u = first; u < first + part; ++u) {
+                    lane::widen_all(raw[u], window[u % Taps]);
+                    float out[V];
+#pragma unroll
+                    for (int i = 0; i < V; ++i) out[i] = bias[i];
+#pragma unroll
+                    for (int d = Taps - 1; d >= 0; --d) {
+                        if (How == conv1d_btc_walk::masked && d >= width) continue;
+#pragma unroll
+                        for (int i = 0; i < V; ++i)
+                            out[i] =
+                                __fmaf_rn(taps[i][d], window[(u - d + Taps) % Taps][i], out[i]);
+                    }
+                    finish<How == conv1d_btc_walk::silu>(a, window[u % Taps], out);
+                    own.store(to, out);
+                    to += y_step;
+                }
+                // Behind the last use of all of the part: loads of a part share what waits for
+                // them.
+#pragma unroll
+                for (int u = first; u < first + part; ++u) {
+                    raw[u] = own.load(from);
+                    from += x_step;
+                }
             }
         }
+        // From where they stand: x and y need no registers of their own meanwhile.
+        x = from - stop * x_step;
+        y = to - stop * y_step;
     }
 
+    template <bool Silu>
     __device__ __forceinline__ void finish(const conv1d_fwd_args &a, const float (&now)[V],
                                            float (&out)[V]) const {
-        if (a.silu) {
+        if (Silu || a.silu) {
 #pragma unroll
             for (int i = 0; i < V; ++i) out[i] = conv1d_silu<S != scalar::f32>(out[i]);
         }
-        if (a.residual) {
+        if (!Silu && a.residual) {
 #pragma unroll
             for (int i = 0; i < V; ++i) out[i] = __fadd_rn(out[i], now[i]);
         }
     }
+
+    /// Token t, whatever lies before it.
+    template <bool Full>
+    __device__ __forceinline__ void single(const conv1d_fwd_args &a, const conv1d_sequence &s,
+                                           const int32_t *ids, int t) const {
+        const int width = static_cast<int>(a.width), begin = static_cast<int>(s.begin);
+        const bool has_ids = Full && ids != nullptr, state = Full && a.state_in != nullptr;
+        const int32_t id = has_ids ? __ldg(ids + t * a.ids_t) : 0;
+        // Before the first token ids are that of the first token if there is a state, else none.
+        const bool back = !has_ids || (state && __ldg(ids) == id);
+        float out[V], value[V];
+#pragma unroll
+        for (int i = 0; i < V; ++i) out[i] = bias[i];
+#pragma unroll
+        for (int d = Taps - 1; d >= 0; --d) {
+            const int p = t - d;
+            if (d >= width) continue;
+            if (p >= begin) {
+                if (has_ids && __ldg(ids + p * a.ids_t) != id) continue;
+                lane::widen_all(own.load(x + p * a.x_stride.t), value);
+            } else {
+                if (!back) continue;
+                const int64_t entry =
+                    s.state * a.state_stride.b + (a.entries + p - begin) * a.state_stride.t;
+#pragma unroll
+                for (int i = 0; i < V; ++i) {
+                    value[i] = 0.0f;
+                    if (state && own.owns(i))
+                        value[i] = conv1d_load_as<S>(
+                            a.state_in, entry + own.channel_of(i) * a.state_stride.c, a.state_wide);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < V; ++i) out[i] = __fmaf_rn(taps[i][d], value[i], out[i]);
+        }
+        finish<false>(a, value, out);
+        own.store(y + t * a.y_stride.t, out);
+    }
+
+    template <bool Full>
+    __device__ __forceinline__ void singles(const conv1d_fwd_args &a, const conv1d_sequence &s,
+                                            const int32_t *ids, int t, int stop) const {
+#pragma unroll 1
+        for (; t < stop; ++t) single<Full>(a, s, ids, t);
+    }
+
+    /// Outputs of tokens that belong to nothing.
+    __device__ __forceinline__ void zeros(const conv1d_fwd_args &a, int t, int stop) const {
+        const float out[V] = {};
+#pragma unroll 1
+        for (; t < stop; ++t) own.store(y + t * a.y_stride.t, out);
+    }
+
+    /// Tokens from `first` on that have only samples of x and zeros before them; those from t on to
+    /// `first` and those that fill no group one by one.
+    template <bool Full>
+    __device__ __forceinline__ void tokens(const conv1d_fwd_args &a, const conv1d_sequence &s,
+                                           const int32_t *ids, int t, int first, int stop) {
+        const int groups = (stop - first) / group;
+        const int begin = static_cast<int>(s.begin);
+        if (Full) singles<Full>(a, s, ids, t, first);
+        if (groups > 0) {
+            if (a.width != Taps) {
+                walk<conv1d_btc_walk::masked>(a, begin, first, groups);
+            } else if (a.silu && !a.residual) {
+                walk<conv1d_btc_walk::silu>(a, begin, first, groups);
+            } else {
+                walk<conv1d_btc_walk::exact>(a, begin, first, groups);
+            }
+        }
+        // All that is before these is a sample of x or a zero, too.
+        singles<false>(a, {begin, 0, 0, true}, nullptr, first + groups * group, stop);
+    }
+
+    /// Tokens t .. stop - 1 of a live sequence.
+    __device__ __forceinline__ void sequence(const conv1d_fwd_args &a, const conv1d_sequence &s,
+                                             const int32_t *ids, int t, int stop) {
+        const int begin = static_cast<int>(s.begin), history = static_cast<int>(a.width) - 1;
+        while (t < stop) {
+            int end = stop, first = t;
+            bool pads = false;
+            if (ids == nullptr) {
+                if (a.state_in != nullptr) first = max(t, min(begin + history, stop));
+            } else {
+                // A run of equal ids; its first tokens look at what is before it.
+                const int32_t id = __ldg(ids + t * a.ids_t);
+                end = t + 1 + conv1d_btc_equal(ids + (t + 1) * a.ids_t, a.ids_t, id, stop - t - 1);
+                pads = id < 0;
+                const int64_t before = t - history;
+                const bool inside =
+                    before >= begin &&
+                    conv1d_btc_equal(ids + before * a.ids_t, a.ids_t, id, history) == history;
+                if (!inside) first = min(t + history, end);
+            }
+            if (pads) {
+                zeros(a, t, end);
+            } else {
+                tokens<true>(a, s, ids, t, first, end);
+            }
+            t = end;
+        }
+    }
 };
 
-template <scalar S, int V, int Taps, bool Full>
+template <scalar S, int V, int Taps, bool Strided, bool Full>
 __device__ __forceinline__ void conv1d_btc_strip_body(const conv1d_fwd_args &a, uint32_t line,
-                                                      uint32_t group) {
+                                                      uint32_t item) {
     using bits = typename stored<S>::bits;
     const int length = static_cast<int>(a.length);
     const uint32_t b = conv1d_quotient(line, a.strips);
     int t = static_cast<int>(line - b * a.strips.d) * a.strip;
     const int end = min(t + a.strip, length);
-    conv1d_btc_thread<S, V, Taps> self;
-    self.channel = static_cast<int64_t>(group) * V;
-    self.x = static_cast<const bits *>(a.x) + b * a.x_stride.b + self.channel;
-    self.y = static_cast<bits *>(a.y) + b * a.y_stride.b + self.channel;
-    conv1d_load_taps<S>(a, self.channel, self.taps, self.bias);
+    conv1d_btc_thread<S, V, Taps, Strided> self;
+    self.own = conv1d_btc_lane<S, V, Strided>(a, item);
+    if (self.own.channel >= a.channels) return;
+    self.x = static_cast<const bits *>(a.x) + b * a.x_stride.b + self.own.channel;
+    self.y = static_cast<bits *>(a.y) + b * a.y_stride.b + self.own.channel;
+    self.own.load_taps(a, self.taps, self.bias);
     if constexpr (!Full) {
         const conv1d_sequence s{0, a.length, 0, true};
-        self.template fill<false>(a, s, nullptr, t);
-        self.template walk<false>(a, s, nullptr, t, end);
+        self.template tokens<false>(a, s, nullptr, t, t, end);
     } else {
         const int32_t *ids = a.seq_idx == nullptr ? nullptr : a.seq_idx + b * a.ids_b;
         int64_t n = a.spans == nullptr ? static_cast<int64_t>(b) : conv1d_find_sequence(a, t);
         while (t < end) {
             // From one sequence's first token to the next one's.
-            int stop = end;
-            conv1d_sequence s{0, 0, 0, false};
+            int stop = end, live = t;
             if (a.spans != nullptr) {
                 while (n + 1 < a.sequences && a.spans[n + 1].begin <= t) ++n;
                 if (n + 1 < a.sequences && a.spans[n + 1].begin < stop)
                     stop = static_cast<int>(a.spans[n + 1].begin);
             }
-            if (n >= 0) s = conv1d_sequence_of(a, n);
-            self.template fill<true>(a, s, ids, t);
-            self.template walk<true>(a, s, ids, t, stop);
+            if (n >= 0) {
+                const conv1d_sequence s = conv1d_sequence_of(a, n);
+                if (s.live && s.end > t) live = s.end < stop ? static_cast<int>(s.end) : stop;
+                self.sequence(a, s, ids, t, live);
+            }
+            self.zeros(a, live, stop);
             t = stop;
         }
     }
 }
 
-template <scalar S, int V, int Taps, bool Full>
-__global__ void __launch_bounds__(conv1d_btc_threads, conv1d_btc_blocks_per_sm(Taps, V, Full))
+/// V channels side by side, Strided: 32 apart.
+template <scalar S, int V, int Taps, bool Strided, bool Full>
+__global__ void __launch_bounds__(conv1d_btc_threads,
+                                  conv1d_btc_blocks_per_sm(S, Taps, Strided ? 1 : V, Full))
     conv1d_fwd_btc(const __grid_constant__ conv1d_fwd_args a) {
     const int64_t lines = static_cast<int64_t>(a.strips.d) * a.batch;
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_btc_threads);
         if (at.line < lines)
-            conv1d_btc_strip_body<S, V, Taps, Full>(a, static_cast<uint32_t>(at.line), at.item);
+            conv1d_btc_strip_body<S, V, Taps, Strided, Full>(a, static_cast<uint32_t>(at.line),
+                                                             at.item);
     }
 }
 

@@ -11,6 +11,7 @@ kernel_list list_conv1d_fwd_btc_bf16() {
         conv1d_fwd_btc_entry<s, v8, 8, false>(), conv1d_fwd_btc_entry<s, v8, 8, true>(),
         conv1d_fwd_btc_entry<s, 1, 4, false>(),  conv1d_fwd_btc_entry<s, 1, 4, true>(),
         conv1d_fwd_btc_entry<s, 1, 8, false>(),  conv1d_fwd_btc_entry<s, 1, 8, true>(),
+        conv1d_fwd_btc_entry<s, 1, 16, false>(), conv1d_fwd_btc_entry<s, 1, 16, true>(),
         conv1d_fwd_btc_entry<s, 1, 32, false>(), conv1d_fwd_btc_entry<s, 1, 32, true>(),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};

@@ -1,5 +1,5 @@
-// Layout of conv1d.fwd_btc: channels contiguous, x, y of one type. A thread takes `vector` channels
-// and a strip of tokens; threads side by side take channels, then strips, then rows.
+// Layout of conv1d.fwd_btc: channels contiguous, x, y of one type. A thread takes some channels and
+// a strip of tokens; threads side by side take channels, then strips, then rows.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_bct_layout.h"
@@ -7,29 +7,68 @@
 namespace plait::impl {
 
 constexpr int conv1d_btc_threads = 128;
-constexpr int conv1d_btc_step = 4; ///< tokens that are loaded before the first is stored
 
-/// Channels of a thread, 16 bytes of them, or what the registers of more taps allow.
-PLAIT_HD constexpr int conv1d_btc_vector(scalar s, int taps) {
-    return taps == 4 ? conv1d_vector(s) : taps == 8 ? conv1d_vector(s) / 2 : 1;
+/// Instantiations: widths up to 4, 8, 16, 32. 0: none.
+constexpr int conv1d_btc_taps(int64_t width) {
+    return width <= 4 ? 4 : width <= 8 ? 8 : width <= 16 ? 16 : width <= 32 ? 32 : 0;
+}
+
+/// Tokens that are loaded before the first of them is used. A multiple of the taps, so that the
+/// place of a token in the window is known at compile time.
+PLAIT_HD constexpr int conv1d_btc_group(int taps) { return taps < 8 ? 8 : taps; }
+
+/// Tokens of a group that are loaded together, when all of them in the group before are done.
+PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_group(taps) / 2; }
+
+/// Channels of a thread that lie side by side: 8 or 16 bytes with few taps, as many as leave
+/// registers for enough threads with more. 1: there is none.
+PLAIT_HD constexpr int conv1d_btc_vector(scalar, int taps) {
+    return taps == 4 ? 4 : taps == 8 ? 2 : 1;
+}
+
+/// Channels of a thread whose accesses are single elements, this far apart.
+constexpr int conv1d_btc_stride = 32;
+PLAIT_HD constexpr int conv1d_btc_strided(int taps) { return taps == 4 ? 2 : 1; }
+
+/// The first channel of such a thread: 32 threads take `channels` times 32 channels.
+PLAIT_HD constexpr int64_t conv1d_btc_strided_channel(uint32_t item, int channels) {
+    const int64_t before = item / conv1d_btc_stride * conv1d_btc_stride;
+    return before * channels + item % conv1d_btc_stride;
+}
+
+/// Threads of a token. `vector`: 1, or conv1d_btc_vector. Those that are too many have no channel.
+constexpr int64_t conv1d_btc_groups(int64_t channels, int taps, int vector) {
+    if (vector > 1) return channels / vector;
+    if (channels <= conv1d_btc_stride || conv1d_btc_strided(taps) == 1) return channels;
+    return conv1d_ceil_div(channels, conv1d_btc_stride * conv1d_btc_strided(taps)) *
+           conv1d_btc_stride;
 }
 
 /// Blocks that registers must leave room for on an SM.
-PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(int taps, int vector, bool full) {
-    return taps == 32 ? 2 : full && vector > 1 ? 3 : 4;
+PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, bool full) {
+    const bool half = s != scalar::f32;
+    if (taps == 4) return vector == 1 ? (full ? 5 : 7) : full ? 3 : half ? 6 : 4;
+    if (taps == 8) return half || (vector == 1 && full) ? 4 : 5;
+    return taps == 16 ? (full ? 3 : 4) : 2;
 }
 
 constexpr int64_t conv1d_btc_most_groups = INT64_C(1) << 23;
 constexpr int conv1d_btc_longest_strip = 128;
-constexpr int conv1d_btc_shortest_strip = 16;
+constexpr int conv1d_btc_shortest_strip = 32;
+/// From so many waves on the last one costs little, full or not.
+constexpr int64_t conv1d_btc_many_waves = 8;
 
-/// Strips halve until there are this many threads: several waves of what the device holds.
+/// Tokens of a thread: strips as long as they may be, but in whole waves of the `threads` that the
+/// device holds.
 constexpr int32_t conv1d_btc_strip(int64_t rows, int64_t length, int64_t groups, int64_t threads) {
-    int32_t strip = conv1d_btc_longest_strip;
-    while (strip > conv1d_btc_shortest_strip &&
-           rows * conv1d_ceil_div(length, strip) * groups < threads)
-        strip /= 2;
-    return strip;
+    constexpr int64_t longest = conv1d_btc_longest_strip, shortest = conv1d_btc_shortest_strip;
+    const int64_t lines = rows * groups; // below 2^63 / length: both are a tensor's
+    const int64_t share = conv1d_ceil_div(lines * length, threads);
+    const int64_t waves = conv1d_ceil_div(share, longest);
+    int64_t strip = waves < conv1d_btc_many_waves ? conv1d_ceil_div(share, waves) : longest;
+    if (strip < shortest) strip = shortest;
+    strip = conv1d_ceil_div(length, conv1d_ceil_div(length, strip)); // the last like the others
+    return static_cast<int32_t>(conv1d_ceil_div(strip, shortest / 2) * (shortest / 2));
 }
 
 /// "bf16.k4.v8", "f32.k32.v1.full".
@@ -48,15 +87,16 @@ constexpr conv1d_name conv1d_btc_variant(scalar s, int taps, int vector, bool fu
 /// `vector`: 1, or conv1d_btc_vector of the type and width. rows * strips < 2^31.
 constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, int32_t strip,
                                               bool full) {
-    const int64_t groups = a.channels / vector;
+    const int taps = conv1d_btc_taps(a.width);
+    const int64_t groups = conv1d_btc_groups(a.channels, taps, vector);
     const int64_t strips = conv1d_ceil_div(a.length, strip);
     const int64_t blocks = conv1d_ceil_div(a.batch * strips * groups, conv1d_btc_threads);
     a.across = conv1d_divisor_of(groups);
     a.strips = conv1d_divisor_of(strips);
     a.strip = strip;
     a.blocks = static_cast<uint32_t>(blocks);
-    return conv1d_fwd_launch(conv1d_btc_variant(a.x_type, conv1d_fwd_taps(a.width), vector, full),
-                             conv1d_btc_threads, blocks, 0);
+    return conv1d_fwd_launch(conv1d_btc_variant(a.x_type, taps, vector, full), conv1d_btc_threads,
+                             blocks, 0);
 }
 
 } // namespace plait::impl

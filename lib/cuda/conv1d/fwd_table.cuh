@@ -19,9 +19,13 @@ template <scalar S> kernel_entry conv1d_fwd_bct_entry() {
     return make_kernel_entry<&conv1d_fwd_bct<S>>("conv1d.fwd_bct", name.text);
 }
 
+/// V = 1: single elements.
 template <scalar S, int V, int Taps, bool Full> kernel_entry conv1d_fwd_btc_entry() {
+    constexpr bool strided = V == 1;
+    constexpr int channels = strided ? conv1d_btc_strided(Taps) : V;
     static constexpr conv1d_name name = conv1d_btc_variant(S, Taps, V, Full);
-    return make_kernel_entry<&conv1d_fwd_btc<S, V, Taps, Full>>("conv1d.fwd_btc", name.text);
+    return make_kernel_entry<&conv1d_fwd_btc<S, channels, Taps, strided, Full>>("conv1d.fwd_btc",
+                                                                                name.text);
 }
 
 } // namespace plait::impl::cuda
