@@ -67,18 +67,29 @@ main_step main_of(way how, const conv1d_problem &p, const profile &device) {
 }
 
 bool runs_marks(way how, const conv1d_problem &p) {
-    return how != way::any && runs_main(p) && conv1d_bwd_marked(p);
+    if (how == way::any || !runs_main(p)) return false;
+    return how == way::bct ? conv1d_bwd_bct_reads_marks(p) : conv1d_bwd_marked(p);
+}
+
+/// The main kernel writes dw and dbias itself.
+bool writes_sums(way how, const main_step &m) { return how == way::bct && m.args.slots == 1; }
+
+int64_t mark_tokens_bytes(const conv1d_problem &p) {
+    return p.batch * p.length * conv1d_mark_bytes(p.width) + conv1d_marks_slack;
 }
 
 double marks_bytes(way how, const conv1d_problem &p) {
     if (!runs_marks(how, p)) return 0;
     return static_cast<double>(p.batch) * static_cast<double>(p.length) *
-           conv1d_mark_bytes(p.width);
+               conv1d_mark_bytes(p.width) +
+           conv1d_marks_slack;
 }
 
 int64_t accumulator_bytes(const conv1d_problem &p) { return scalar_bytes(p.accumulator); }
 
-double partial_bytes(const conv1d_problem &p, const conv1d_bwd_args &a) {
+double partial_bytes(way how, const conv1d_problem &p, const main_step &m) {
+    if (writes_sums(how, m)) return 0;
+    const conv1d_bwd_args &a = m.args;
     return static_cast<double>(a.slots) * static_cast<double>(p.width + 1) *
            static_cast<double>(p.channels * accumulator_bytes(p));
 }
@@ -104,8 +115,11 @@ verdict fast_rule(way how, const conv1d_problem &p) {
                         scalar_name(p.x.type));
     if (p.width > conv1d_bwd_bct_longest)
         return text("width=", p.width, " is over ", conv1d_bwd_bct_longest);
-    if (how == way::btc && !conv1d_short_marks(p.width))
-        return text("width=", p.width, "; needs 2, 3 or 4");
+    if (how == way::btc) {
+        const int64_t longest = conv1d_bwd_marked(p) ? 4 : conv1d_bwd_btc_longest;
+        if (p.width < 2 || p.width > longest)
+            return text("width=", p.width, "; needs 2 to ", longest);
+    }
     constexpr int64_t most = int64_t{1} << 30;
     if (p.length > most) return text("length=", p.length, " is over ", most);
     if (p.batch > most) return text("batch=", p.batch, " is over ", most);
@@ -136,7 +150,7 @@ verdict applicable(const problem &problem, const profile &device, way how) {
     if (how != way::any)
         if (const verdict own = fast_rule(how, p); !own.empty()) return own;
     const main_step m = main_of(how, p, device);
-    const double work = marks_bytes(how, p) + (wants_sums(p) ? partial_bytes(p, m.args) : 0) +
+    const double work = marks_bytes(how, p) + (wants_sums(p) ? partial_bytes(how, p, m) : 0) +
                         (p.varlen ? static_cast<double>(p.sequences) * 16 : 0);
     if (work > 1e18) return "its partial sums have more bytes than 64 bits count";
     return fits_memory(problem, device, static_cast<int64_t>(work));
@@ -167,11 +181,11 @@ cost estimate(const problem &problem, const profile &device, way how) {
                    (wants_sums(p) ? 1 : 0) + (runs_state(p) ? 1 : 0);
     if (runs_main(p)) {
         const main_step m = main_of(how, p, device);
-        ++launches;
+        if (!wants_sums(p) || !writes_sums(how, m)) ++launches;
         const int bytes =
             scalar_bytes(p.x.type) + scalar_bytes(p.dy.type) + scalar_bytes(p.dx.type);
         const double taps = 1 + static_cast<double>(p.width) / 8;
-        const double sums = wants_sums(p) ? 2 * partial_bytes(p, m.args) : 0;
+        const double sums = wants_sums(p) ? 2 * partial_bytes(how, p, m) : 0;
         c.memory_seconds = (elements_of(p) * bytes + sums) / device.copy_bandwidth;
         c.compute_seconds =
             how == way::any
@@ -317,17 +331,22 @@ step marks_step(const problem &problem, const pieces &w) {
     return s;
 }
 
-step main_of_step(const problem &problem, const main_step &m, const pieces &w) {
+step main_of_step(const problem &problem, way how, const main_step &m, const pieces &w) {
     const conv1d_problem &p = problem.conv1d();
     step s;
     s.kernel = m.kernel;
     set_launch(s, m.launch);
     s.operands = operands_of(problem, w, false);
+    if (writes_sums(how, m)) {
+        s.operands.push_back(output_of(problem, PLAIT_DW));
+        s.operands.push_back(output_of(problem, PLAIT_DBIAS));
+        s.bytes_written += bytes_of(problem, {PLAIT_DW, PLAIT_DBIAS});
+    }
     s.args = step_args(m.args);
     s.bytes_read = bytes_of(problem, {PLAIT_X, PLAIT_DY, PLAIT_W, PLAIT_BIAS, PLAIT_SEQ_IDX,
                                       PLAIT_STATE_IN, PLAIT_DSTATE_OUT});
-    s.bytes_written = bytes_of(problem, {PLAIT_DX});
-    if (w.partial >= 0) s.bytes_written += static_cast<int64_t>(partial_bytes(p, m.args));
+    s.bytes_written += bytes_of(problem, {PLAIT_DX});
+    if (w.partial >= 0) s.bytes_written += static_cast<int64_t>(partial_bytes(how, p, m));
     s.flops =
         static_cast<int64_t>(elements_of(p) * 2 * static_cast<double>(p.width) * (p.silu ? 3 : 2));
     return s;
@@ -335,25 +354,24 @@ step main_of_step(const problem &problem, const main_step &m, const pieces &w) {
 
 pipeline build(const problem &problem, const profile &device, way how) {
     const conv1d_problem &p = problem.conv1d();
-    const bool main = runs_main(p), sums = wants_sums(p), state = runs_state(p);
+    const bool main = runs_main(p), state = runs_state(p);
+    main_step m{};
+    if (main) m = main_of(how, p, device);
+    const bool sums = wants_sums(p) && !(main && writes_sums(how, m)); // by conv1d.bwd_reduce
     const bool offsets = runs_offsets(p), marks = runs_marks(how, p);
     const int marks_at = offsets ? 1 : 0, main_at = marks_at + (marks ? 1 : 0);
     const int reduce_at = main_at + (main ? 1 : 0), state_at = reduce_at + (sums ? 1 : 0);
     pipeline out;
     pieces w;
-    main_step m{};
-    if (main) m = main_of(how, p, device);
     if (offsets && p.sequences > 0)
         w.spans = out.work.book("spans", p.sequences * 16, 0, state ? state_at : main_at);
-    if (marks)
-        w.marks = out.work.book("marks", p.batch * p.length * conv1d_mark_bytes(p.width), marks_at,
-                                main_at);
+    if (marks) w.marks = out.work.book("marks", mark_tokens_bytes(p), marks_at, main_at);
     if (main && sums)
-        w.partial = out.work.book("partial", static_cast<int64_t>(partial_bytes(p, m.args)),
+        w.partial = out.work.book("partial", static_cast<int64_t>(partial_bytes(how, p, m)),
                                   main_at, reduce_at);
     if (offsets) out.steps.push_back(offsets_step(problem, w));
     if (marks) out.steps.push_back(marks_step(problem, w));
-    if (main) out.steps.push_back(main_of_step(problem, m, w));
+    if (main) out.steps.push_back(main_of_step(problem, how, m, w));
     if (sums) out.steps.push_back(reduce_step(problem, main ? m.args.slots : 0, w));
     if (state) out.steps.push_back(state_step(problem, w));
     out.work.seal();

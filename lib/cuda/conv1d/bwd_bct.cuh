@@ -1,148 +1,17 @@
-// conv1d.bwd_bct: dx and partial sums of dw and dbias where time is contiguous.
+// conv1d.bwd_bct: dx and sums of dw and dbias where time is contiguous.
 //   g = dy * silu'(pre);  dx[p] = sum_j w[K-1-j] g[p+j];  dw[k] = sum g[t] x[t-(K-1)+k]
-// Lanes and tokens: bwd_bct_layout.h. A walk goes from the last tile to the first: x before a tile
-// comes from the lanes before and from the next tile, loaded ahead; g behind it from the lanes
-// behind and from the tile before, in registers: nothing is computed or read twice.
-// Bytes: x, dy, dx once (r = 1.5). Instructions of a full tile, 16 bits, K = 4, SiLU, counted in
-// the machine code: 350 for 8 elements, 44 each, 2 of them special functions. A copy leaves about
-// 41 on an H200: bound by issue, r = 1.6 at best. f32 has twice the room. 20 warps on an SM, 1 KiB
-// each on its way. Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
+// Lanes and tokens: bwd_bct_layout.h. A warp's walk goes from the last tile to the first. A lane
+// loads the K-1 inputs before its own too (L1 holds them); g behind a tile comes from the lanes
+// behind and, in registers, from the tile before. Two tiles are on their way: each is loaded into
+// the registers of one that has become floats. Tiles at the ends of a row check bounds, others do
+// not. The warps of a block share a channel; where a block has all of it, it writes dw itself.
+// Bytes: x, dy, dx once (r = 1.5), and K-1 tokens of x, dy for each part of a row.
+// Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_bct_layout.h"
-#include "lib/cuda/conv1d/bwd_edge.cuh"
+#include "lib/cuda/conv1d/bwd_bct_row.cuh"
 
 namespace plait::impl::cuda {
-
-/// An instantiation. Taps beyond the width of the problem, at the front, are skipped.
-template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_case {
-    static constexpr scalar type = S;
-    static constexpr int taps = Taps;
-    static constexpr bool marked = Marked, exact = Taps <= 4, fast = S != scalar::f32;
-    static constexpr conv1d_act act = Act;
-    using bits = typename stored<S>::bits;
-    static constexpr int min_blocks = Taps > 8   ? 2
-                                      : Marked   ? (Taps > 4 ? 3 : 4)
-                                      : Taps > 4 ? 4
-                                                 : 5; // of 128 threads
-    static constexpr int log_vec = conv1d_log_vec(S), vec = 1 << log_vec;
-    static constexpr int history = Taps - 1;
-    static constexpr int per_word = S == scalar::f32 ? 1 : 2;
-    /// Words before a lane's own that taps read, and how far away the first is.
-    static constexpr int old_words = (history + per_word - 1) / per_word;
-    static constexpr int reach = (history + vec - 1) / vec;
-};
-
-struct conv1d_words {
-    uint32_t w[4];
-};
-
-/// 16 bytes from token t on, which is at p; 0 outside of [0, length), and all of it unless `any`.
-/// Tokens 0 .. starts - 1 begin 16 aligned bytes of the row, if they begin a lane's.
-template <class Case>
-__device__ __forceinline__ conv1d_words conv1d_load_words(const typename Case::bits *p, int t,
-                                                          uint32_t starts, int length, bool any) {
-    conv1d_words out = {{0, 0, 0, 0}};
-    if (static_cast<uint32_t>(t) < starts) {
-        const uint4 v = __ldcs(reinterpret_cast<const uint4 *>(p));
-        out = {{v.x, v.y, v.z, v.w}};
-    } else if (any) {
-#pragma unroll
-        for (int e = 0; e < Case::vec; ++e) {
-            if (t + e < 0 || t + e >= length) continue;
-            const uint32_t one = p[e];
-            out.w[e / Case::per_word] |= e % Case::per_word ? one << 16 : one;
-        }
-    }
-    return out;
-}
-
-template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t word, float *out) {
-    if constexpr (Case::per_word == 2) {
-        widen_pair<Case::type>(word, out[0], out[1]);
-    } else {
-        out[0] = __uint_as_float(word);
-    }
-}
-
-template <class Case>
-__device__ __forceinline__ void conv1d_store_words(typename Case::bits *p, int t, uint32_t starts,
-                                                   int limit, const float (&v)[Case::vec]) {
-    if (limit != 0 && static_cast<uint32_t>(t) < starts) {
-        store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
-    } else {
-#pragma unroll
-        for (int e = 0; e < Case::vec; ++e) {
-            if (t + e < 0 || t + e >= limit) continue;
-            if constexpr (Case::per_word == 2) {
-                p[e] = round_half<Case::type>(v[e]);
-            } else {
-                p[e] = __float_as_uint(v[e]);
-            }
-        }
-    }
-}
-
-/// A tile of a walk; no more tokens of it are left where `row` is its end.
-struct conv1d_place {
-    int row, tile;
-    int t; ///< the lane's first token
-};
-
-template <class Case> struct conv1d_bct_walk {
-    using bits = typename Case::bits;
-    const conv1d_bwd_args &a;
-    int64_t c;
-    const bits *x, *dy; ///< of the channel's row 0
-    bits *dx;
-    conv1d_bwd_part part;
-    int lane; ///< of those that share the row
-    int top;  ///< lane's first token in the last tile of the walk, without the shift
-    uint32_t x_starts, dy_starts, dx_starts;
-
-    /// Lanes that begin on 16 bytes of x do so in v, if both have the same distances to them.
-    __device__ __forceinline__ uint32_t starts_of(const void *base, const conv1d_view &v) const {
-        const bool same = reinterpret_cast<uintptr_t>(base) % 16 == 0 &&
-                          (v.b - a.vx.b) % Case::vec == 0 && (v.c - a.vx.c) % Case::vec == 0;
-        return same && a.length >= Case::vec ? static_cast<uint32_t>(a.length) - Case::vec + 1 : 0;
-    }
-
-    __device__ __forceinline__ bool inside(conv1d_place at) const {
-        return at.row < part.row_end && at.tile >= part.tile;
-    }
-    __device__ __forceinline__ conv1d_place last_tile(int row) const {
-        return {row, part.tile_end - 1, top - conv1d_bwd_bct_shift(a.vx, Case::log_vec, row, c)};
-    }
-    /// The tile that follows, which lies before it. A part of a row is followed by what its taps
-    /// reach, then by nothing.
-    __device__ __forceinline__ conv1d_place after(conv1d_place at) const {
-        if (part.tile == 0 && at.tile == 0) {
-            at = last_tile(at.row + 1);
-            if (at.row >= part.row_end) at.t = nowhere;
-        } else {
-            at.t = at.tile < part.tile ? nowhere : at.t - static_cast<int>(a.tile);
-            at.tile -= 1;
-        }
-        return at;
-    }
-    static constexpr int nowhere = -(1 << 30);
-    template <class T>
-    __device__ __forceinline__ static T *address(T *p, const conv1d_view &v, conv1d_place at) {
-        return p + (static_cast<uint32_t>(at.row) * v.b + at.t);
-    }
-    __device__ __forceinline__ conv1d_words x_words(conv1d_place at) const {
-        const bool any = at.row < part.row_end && at.tile >= 0 && at.tile >= part.tile - 1;
-        return conv1d_load_words<Case>(address(x, a.vx, at), at.t, x_starts,
-                                       static_cast<int>(a.length), any);
-    }
-    __device__ __forceinline__ conv1d_words dy_words(conv1d_place at) const {
-        return conv1d_load_words<Case>(address(dy, a.vdy, at), at.t, dy_starts,
-                                       static_cast<int>(a.length), inside(at));
-    }
-    __device__ __forceinline__ int limit(conv1d_place at) const {
-        return inside(at) ? static_cast<int>(a.length) : 0;
-    }
-};
 
 /// pre[e] += the taps of element e, oldest first. x[i] is the input i - history tokens after the
 /// first element.
@@ -161,13 +30,6 @@ conv1d_bct_taps(const float (&w)[Case::taps], const float (&x)[Case::vec + Case:
     }
 }
 
-template <class Case>
-__device__ __forceinline__ float conv1d_bct_g(const conv1d_bwd_args &a, float dy, float pre) {
-    if constexpr (Case::act == conv1d_act::none) return dy;
-    if (Case::act == conv1d_act::asked && !a.silu) return dy;
-    return conv1d_silu_gradient<Case::fast>(dy, pre);
-}
-
 /// dx of the elements: g[i] belongs to the token i after the first.
 template <class Case, bool Masked, class Marks>
 __device__ __forceinline__ void
@@ -179,8 +41,7 @@ conv1d_bct_dx(const float (&w)[Case::taps], const float (&g)[Case::vec + Case::h
 #pragma unroll
         for (int e = 0; e < Case::vec; ++e) {
             const float sum = conv1d_fma(w[Case::history - j], g[e + j], dx[e]);
-            const bool counts = j == 0 ? marks.back(e) & 1u : marks.ahead(e) >> j & 1u;
-            dx[e] = !Masked || counts ? sum : dx[e];
+            dx[e] = !Masked || ((j == 0 ? marks.back(e) : marks.ahead(e) >> j) & 1u) ? sum : dx[e];
         }
     }
 }
@@ -202,173 +63,320 @@ __device__ __forceinline__ void conv1d_bct_dw(const float (&x)[Case::vec + Case:
     }
 }
 
+/// What a lane keeps over a walk.
+template <class Case> struct conv1d_bct_sums {
+    static constexpr int near = Case::history < Case::vec ? Case::history : Case::vec;
+    float w[Case::taps], dw[Case::taps], bias, dbias;
+    float behind[near]; ///< g of the tile behind
+    bool finite;        ///< w: else taps that meet nothing at the ends of a row must be skipped
+};
+
+/// A tile as floats.
+template <class Case> struct conv1d_bct_tile {
+    static constexpr int vec = Case::vec, history = Case::history;
+    float x[vec + history], dy[vec], g[vec + history];
+    conv1d_marks<vec, Case::exact> marks;
+    uint32_t edges;
+    bool full; ///< of all lanes: no mask is needed
+
+    __device__ __forceinline__ void widen(const conv1d_bct_row<Case> &way,
+                                          const conv1d_bct_chunk<Case> &in,
+                                          const conv1d_bct_cursor<Case> &here) {
+        constexpr int per_word = Case::per_word;
+        float old[Case::old_loaded * per_word];
+#pragma unroll
+        for (int q = 0; q < Case::old_loaded; ++q)
+            conv1d_widen_word<Case>(in.old[q], old + q * per_word);
+#pragma unroll
+        for (int i = 0; i < history; ++i) x[i] = old[Case::old_loaded * per_word - history + i];
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            conv1d_widen_word<Case>(in.x[q], x + history + q * per_word);
+            conv1d_widen_word<Case>(in.dy[q], dy + q * per_word);
+        }
+        edges = 0;
+        full = true;
+        const bool checked = way.checked(here.tile);
+        const uint32_t length = static_cast<uint32_t>(way.length_of(here));
+        if constexpr (Case::marked) {
+            if (way.a.marks) {
+                const uint64_t bytes = way.mark_bytes(in, here), same = way.full_bytes();
+                uint64_t outside = vec == 8 ? 0 : ~uint64_t{0} << 32;
+                if (checked) {
+#pragma unroll
+                    for (int e = 0; e < vec; ++e)
+                        if (static_cast<uint32_t>(here.t + e) >= length)
+                            outside |= uint64_t{0xff} << (8 * e);
+                }
+                // 0 outside is not full: behind the end taps meet inputs that may not count
+                const bool mine =
+                    (((bytes & ~outside) ^ same) & (vec == 8 ? ~uint64_t{0} : 0xffffffffu)) == 0;
+                full = __all_sync(conv1d_all_lanes, mine);
+                marks.set(way.a, here.row, here.t, static_cast<int>(length), bytes & ~outside);
+                if (!full) edges = marks.edges();
+            }
+        }
+        if (checked) {
+#pragma unroll
+            for (int i = 0; i < vec + history; ++i)
+                x[i] = static_cast<uint32_t>(here.t + i - history) < length ? x[i] : 0.0f;
+#pragma unroll
+            for (int e = 0; e < vec; ++e)
+                dy[e] = static_cast<uint32_t>(here.t + e) < length ? dy[e] : 0.0f;
+        }
+        if (!Case::marked || !way.a.marks) {
+            if (here.tile == 0 && way.a.state_in && length != 0) {
+                [[maybe_unused]] constexpr int in_flight = Case::exact ? history : 1;
+#pragma unroll in_flight
+                for (int j = way.first; j < history; ++j) {
+                    const int i = j - here.t; // of token j - history
+                    if (i >= vec + history) continue;
+                    conv1d_put(x, i,
+                               conv1d_load<float>(way.a.state_in,
+                                                  conv1d_at(way.a.vstate_in, here.row, way.c,
+                                                            way.a.entries - history + j),
+                                                  way.a.vstate_in.type));
+                }
+            }
+        }
+    }
+
+    /// g of the lane's own elements.
+    __device__ __forceinline__ void gradient(const conv1d_bct_row<Case> &way,
+                                             const conv1d_bct_sums<Case> &s,
+                                             const conv1d_bct_cursor<Case> &here) {
+        const bool silu =
+            Case::act == conv1d_act::silu || (Case::act == conv1d_act::asked && way.a.silu);
+        if (silu) {
+            float pre[vec];
+#pragma unroll
+            for (int e = 0; e < vec; ++e) pre[e] = s.bias;
+            if (Case::marked && !full) {
+                conv1d_bct_taps<Case, true>(s.w, x, marks, way.first, pre);
+            } else {
+                conv1d_bct_taps<Case, false>(s.w, x, marks, way.first, pre);
+                if (!s.finite && here.t < history && !way.a.state_in) {
+#pragma unroll 1
+                    for (int e = 0; e < vec; ++e) {
+                        float sum = s.bias;
+#pragma unroll 1
+                        for (int k = way.first; k < Case::taps; ++k)
+                            if (here.t + e - history + k >= 0)
+                                sum = conv1d_fma(conv1d_pick(s.w, k), conv1d_pick(x, e + k), sum);
+                        conv1d_put(pre, e, sum);
+                    }
+                }
+            }
+            if constexpr (Case::marked) conv1d_edge_pre(way.a, here.row, way.c, here.t, edges, pre);
+#pragma unroll
+            for (int e = 0; e < vec; ++e) g[e] = conv1d_silu_gradient<Case::fast>(dy[e], pre[e]);
+        } else {
+#pragma unroll
+            for (int e = 0; e < vec; ++e) g[e] = dy[e];
+        }
+        if (way.checked(here.tile)) {
+            const uint32_t length = static_cast<uint32_t>(way.length_of(here));
+#pragma unroll
+            for (int e = 0; e < vec; ++e)
+                g[e] = static_cast<uint32_t>(here.t + e) < length ? g[e] : 0.0f;
+        }
+        if (Case::marked && !full) {
+#pragma unroll
+            for (int e = 0; e < vec; ++e) {
+                g[e] = marks.back(e) & 1u ? g[e] : 0.0f;
+                dy[e] = marks.back(e) & 1u ? dy[e] : 0.0f;
+            }
+        }
+    }
+};
+
+/// The tile at `here`, which `in` holds; then what `next` says is on its way there, if `more`.
+template <class Case>
+__device__ __forceinline__ void
+conv1d_bct_step(const conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
+                conv1d_bct_chunk<Case> &in, conv1d_bct_cursor<Case> &here,
+                conv1d_bct_cursor<Case> &next, bool more) {
+    constexpr int vec = Case::vec, history = Case::history;
+    conv1d_bct_tile<Case> tile;
+    if constexpr (!Case::ahead) way.load_old(in, here);
+    tile.widen(way, in, here);
+    // whose registers can then take what is loaded, without copies that would wait for it
+#pragma unroll
+    for (float &one : tile.x) conv1d_pin(one);
+#pragma unroll
+    for (float &one : tile.dy) conv1d_pin(one);
+    if (more) {
+        way.load(in, next);
+        way.advance(next);
+    }
+    tile.gradient(way, s, here);
+#pragma unroll
+    for (int e = 0; e < vec; ++e) s.dbias = conv1d_add(s.dbias, tile.g[e]);
+    if (Case::marked && !tile.full) {
+        conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.marks, way.first, s.dw);
+        conv1d_edge_dw(way.a, here.row, way.c, here.t, tile.edges, tile.g, way.first, s.dw);
+    } else {
+        conv1d_bct_dw<Case, false>(tile.x, tile.g, tile.marks, way.first, s.dw);
+    }
+    if (here.tile + 1 == way.tiles) {
+#pragma unroll
+        for (float &one : s.behind) one = 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < history; ++i) {
+        const int far = i / vec + 1, e = i % vec;
+        const float mine = way.lane < far ? s.behind[e] : tile.g[e];
+        tile.g[vec + i] =
+            __shfl_sync(conv1d_all_lanes, mine, (way.lane + far) & (way.lanes - 1), way.lanes);
+    }
+#pragma unroll
+    for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
+
+    float dx[vec];
+#pragma unroll
+    for (int e = 0; e < vec; ++e) dx[e] = 0;
+    if (Case::marked && !tile.full) {
+        conv1d_bct_dx<Case, true>(s.w, tile.g, tile.marks, way.first, dx);
+        conv1d_edge_dx(way.a, here.row, way.c, here.t, tile.edges, dx);
+    } else {
+        conv1d_bct_dx<Case, false>(s.w, tile.g, tile.marks, way.first, dx);
+        if (!s.finite && here.t + vec + history > way.a.length) {
+#pragma unroll 1
+            for (int e = 0; e < vec; ++e) {
+                float sum = 0;
+#pragma unroll 1
+                for (int j = 0; j <= history - way.first && here.t + e + j < way.a.length; ++j)
+                    sum =
+                        conv1d_fma(conv1d_pick(s.w, history - j), conv1d_pick(tile.g, e + j), sum);
+                conv1d_put(dx, e, sum);
+            }
+        }
+    }
+    if constexpr (Case::marked) {
+        if (way.a.residual) {
+#pragma unroll
+            for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], tile.dy[e]);
+        }
+    }
+    if (!Case::marked || !way.a.marks) {
+        // entries at the end of the row have the gradient of the last state
+        const int64_t from = way.a.length - way.a.entries;
+        if (way.a.dstate_out && (here.tile + 1) * way.a.tile > from && way.length_of(here) != 0) {
+#pragma unroll 1
+            for (int e = 0; e < vec; ++e) {
+                const int t = here.t + e;
+                if (t < 0 || t >= way.a.length || t < from) continue;
+                const float tail = conv1d_load<float>(
+                    way.a.dstate_out, conv1d_at(way.a.vdstate_out, here.row, way.c, t - from),
+                    way.a.vdstate_out.type);
+                conv1d_put(dx, e, conv1d_add(conv1d_pick(dx, e), tail));
+            }
+        }
+    }
+    if (way.a.dx) way.store(here, dx);
+    way.advance(here);
+}
+
 template <class Case>
 __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
     conv1d_bwd_bct(const __grid_constant__ conv1d_bwd_args a) {
-    constexpr int vec = Case::vec, history = Case::history, per_word = Case::per_word;
-    constexpr unsigned all = 0xffffffffu;
-    const int warp_lane = static_cast<int>(threadIdx.x % 32);
-    const int lanes = 1 << a.log_lanes, lane = warp_lane & (lanes - 1);
+    __shared__ float sums[conv1d_bwd_bct_threads / 32][Case::taps + 1];
+    constexpr unsigned all = conv1d_all_lanes;
+    // from lane 0, so that what depends on it is known to be one value for the warp
+    const int warp = __shfl_sync(all, static_cast<int>(threadIdx.x / 32), 0);
+    const int warps = static_cast<int>(blockDim.x / 32), warp_lane = threadIdx.x % 32;
     const int first = Case::exact ? 0 : Case::taps - a.width;
-    const int64_t warps = static_cast<int64_t>(gridDim.x) * (conv1d_bwd_bct_threads / 32);
-    for (int64_t item =
-             static_cast<int64_t>(blockIdx.x) * (conv1d_bwd_bct_threads / 32) + threadIdx.x / 32;
-         item < a.items; item += warps) {
-        // neighbouring warps read neighbouring rows
-        const int64_t c = item % a.channels, slot = item / a.channels;
-        const int64_t walk = (slot << (5 - a.log_lanes)) + (warp_lane >> a.log_lanes);
-        using bits = typename Case::bits;
-        conv1d_bct_walk<Case> way = {a,
-                                     c,
-                                     static_cast<const bits *>(a.x) + c * a.vx.c,
-                                     static_cast<const bits *>(a.dy) + c * a.vdy.c,
-                                     static_cast<bits *>(a.dx) + c * a.vdx.c,
-                                     conv1d_bwd_part_of(a, walk, a.batch),
-                                     lane,
-                                     0,
-                                     0,
-                                     0,
-                                     0};
-        way.top = static_cast<int>(a.tile) * (way.part.tile_end - 1) + (lane << Case::log_vec);
-        way.x_starts = way.starts_of(a.x, a.vx);
-        way.dy_starts = way.starts_of(a.dy, a.vdy);
-        way.dx_starts = way.starts_of(a.dx, a.vdx);
-
-        float w[Case::taps], dw[Case::taps], dbias = 0;
+    for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
+        int64_t c, slot;
+        if (a.items <= UINT32_MAX) {
+            slot = static_cast<uint32_t>(item) / static_cast<uint32_t>(a.channels);
+            c = static_cast<uint32_t>(item) % static_cast<uint32_t>(a.channels);
+        } else {
+            slot = item / a.channels;
+            c = item % a.channels;
+        }
+        conv1d_bct_sums<Case> s;
+        s.dbias = 0;
 #pragma unroll
         for (int k = 0; k < Case::taps; ++k) {
-            dw[k] = 0;
-            w[k] = Case::exact || k >= first
-                       ? conv1d_load<float>(a.w, c * a.vw.c + (k - first) * a.vw.t, a.vw.type)
-                       : 0.0f;
+            s.dw[k] = 0;
+            s.w[k] = Case::exact || k >= first
+                         ? conv1d_load<float>(a.w, c * a.vw.c + (k - first) * a.vw.t, a.vw.type)
+                         : 0.0f;
         }
-        const float bias = a.bias ? conv1d_load<float>(a.bias, c * a.vbias.c, a.vbias.type) : 0.0f;
-
-        conv1d_place here = way.last_tile(way.part.row);
-        if (!way.inside(here)) here.t = way.nowhere;
-        conv1d_place next = way.after(here), second = way.after(next);
-        conv1d_words x_here = way.x_words(here), x_next = way.x_words(next);
-        conv1d_words dy_here = way.dy_words(here);
-        float behind[vec]; // g of the tile that was before
+        s.finite = true;
 #pragma unroll
-        for (int e = 0; e < vec; ++e) behind[e] = 0;
-        // A part of a row begins where g behind it is not known.
-        if (way.inside(here) && here.tile + 1 < a.tiles) {
-            const int t = here.t + static_cast<int>(a.tile);
-            for (int e = 0; e < vec && (lane << Case::log_vec) + e < a.width - 1; ++e)
-                conv1d_put(behind, e, conv1d_edge_g<Case::fast>(a, here.row, c, t + e));
-        }
-        while (__any_sync(all, way.inside(here))) {
-            const conv1d_words x_second = way.x_words(second), dy_next = way.dy_words(next);
-            const int t = here.t, limit = way.limit(here);
-            const bool row_start = here.tile == 0, row_end = here.tile + 1 == a.tiles;
-            conv1d_marks<vec, Case::exact> marks;
-            uint32_t edges = 0;
-            bool full = true;
-            if constexpr (Case::marked) {
-                marks.load(a, here.row, t, limit);
-                full = marks.full(a.width);
-                if (!full) edges = marks.edges();
+        for (int k = 0; k < Case::taps; ++k)
+            s.finite = s.finite && (__float_as_uint(s.w[k]) & 0x7f800000u) != 0x7f800000u;
+        s.bias = a.bias ? conv1d_load<float>(a.bias, c * a.vbias.c, a.vbias.type) : 0.0f;
+#pragma unroll
+        for (float &one : s.behind) one = 0;
+
+        conv1d_bct_row<Case> way(a, c, first, static_cast<int>(slot) * warps + warp, warp_lane);
+        int left = way.steps;
+        if (left > 0) {
+            conv1d_bct_cursor<Case> here, next;
+            conv1d_bct_chunk<Case> even, odd;
+            way.begin(here);
+            next = here;
+            way.load(even, next);
+            way.advance(next);
+            if (left > 1) {
+                way.load(odd, next);
+                way.advance(next);
             }
-
-            float x[vec + history], dy[vec], g[vec + history];
-            {
-                // whole words, so that an odd history begins inside one
-                constexpr int extra = Case::old_words * per_word - history;
-                float wide[Case::old_words * per_word + vec];
+            if (way.tile_end < way.tiles) {
+                // a part of a row begins where g behind it is not known
+                conv1d_bct_cursor<Case> back = here;
+                conv1d_bct_chunk<Case> in;
+                conv1d_bct_tile<Case> tile;
+                back.tile += 1;
+                back.t += static_cast<int>(a.tile);
+                way.load(in, back);
+                if constexpr (!Case::ahead) way.load_old(in, back);
+                tile.widen(way, in, back);
+                tile.gradient(way, s, back);
 #pragma unroll
-                for (int q = 0; q < Case::old_words; ++q) {
-                    const int back = Case::old_words - q; // words
-                    const int far = (back + 3) / 4;       // lanes
-                    const uint32_t before = row_start ? 0u : x_next.w[4 * far - back];
-                    const uint32_t mine = lane >= lanes - far ? before : x_here.w[4 * far - back];
-                    conv1d_widen_word<Case>(
-                        __shfl_sync(all, mine, (lane - far) & (lanes - 1), lanes),
-                        wide + q * per_word);
-                }
-#pragma unroll
-                for (int q = 0; q < 4; ++q) {
-                    conv1d_widen_word<Case>(x_here.w[q], wide + (Case::old_words + q) * per_word);
-                    conv1d_widen_word<Case>(dy_here.w[q], dy + q * per_word);
-                }
-#pragma unroll
-                for (int i = 0; i < vec + history; ++i) x[i] = wide[extra + i];
+                for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
             }
-
-            float pre[vec];
-#pragma unroll
-            for (int e = 0; e < vec; ++e) pre[e] = bias;
-            if constexpr (Case::act != conv1d_act::none) {
-                if (Case::marked && !full) {
-                    conv1d_bct_taps<Case, true>(w, x, marks, first, pre);
+#pragma unroll 1
+            while (true) {
+                conv1d_bct_step(way, s, even, here, next, left > 2);
+                if (--left == 0) break;
+                if constexpr (Case::two) {
+                    conv1d_bct_step(way, s, odd, here, next, left > 2);
+                    if (--left == 0) break;
                 } else {
-                    conv1d_bct_taps<Case, false>(w, x, marks, first, pre);
-                }
-                if constexpr (Case::marked) conv1d_edge_pre(a, here.row, c, t, edges, pre);
-            }
-#pragma unroll
-            for (int e = 0; e < vec; ++e) g[e] = conv1d_bct_g<Case>(a, dy[e], pre[e]);
-            if (t < 0 || t + vec > limit || (Case::marked && !full)) {
-#pragma unroll
-                for (int e = 0; e < vec; ++e) {
-                    const bool live =
-                        t + e >= 0 && t + e < limit && (!Case::marked || (marks.back(e) & 1u));
-                    g[e] = live ? g[e] : 0.0f;
-                    dy[e] = live ? dy[e] : 0.0f;
+                    const conv1d_bct_chunk<Case> used = even;
+                    even = odd;
+                    odd = used;
                 }
             }
-#pragma unroll
-            for (int e = 0; e < vec; ++e) dbias = conv1d_add(dbias, g[e]);
-            if (Case::marked && !full) {
-                conv1d_bct_dw<Case, true>(x, g, marks, first, dw);
-            } else {
-                conv1d_bct_dw<Case, false>(x, g, marks, first, dw);
-            }
-            if constexpr (Case::marked) conv1d_edge_dw(a, here.row, c, t, edges, g, first, dw);
-#pragma unroll
-            for (int i = 0; i < history; ++i) {
-                const int far = i / vec + 1, e = i % vec;
-                const float mine = lane < far ? (row_end ? 0.0f : behind[e]) : g[e];
-                g[vec + i] = __shfl_sync(all, mine, (lane + far) & (lanes - 1), lanes);
-            }
-#pragma unroll
-            for (int e = 0; e < vec; ++e) behind[e] = g[e];
-
-            float dx[vec];
-#pragma unroll
-            for (int e = 0; e < vec; ++e) dx[e] = 0;
-            if (Case::marked && !full) {
-                conv1d_bct_dx<Case, true>(w, g, marks, first, dx);
-            } else {
-                conv1d_bct_dx<Case, false>(w, g, marks, first, dx);
-            }
-            if constexpr (Case::marked) {
-                conv1d_edge_dx(a, here.row, c, t, edges, dx);
-                if (a.residual) {
-#pragma unroll
-                    for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], dy[e]);
-                }
-            }
-            if (a.dx)
-                conv1d_store_words<Case>(way.address(way.dx, a.vdx, here), t, way.dx_starts, limit,
-                                         dx);
-
-            x_here = x_next;
-            x_next = x_second;
-            dy_here = dy_next;
-            here = next;
-            next = second;
-            second = way.after(second);
         }
 
-        if (!a.partial) continue;
-        float *const to = static_cast<float *>(a.partial) + slot * (a.width + 1) * a.channels + c;
+        if (!a.partial && !a.dw && !a.dbias) continue;
 #pragma unroll
         for (int k = 0; k <= Case::taps; ++k) {
-            float sum = k == Case::taps ? dbias : dw[k == Case::taps ? 0 : k];
+            float sum = k == Case::taps ? s.dbias : s.dw[k == Case::taps ? 0 : k];
+#pragma unroll
             for (int by = 16; by > 0; by /= 2) sum = conv1d_add(sum, __shfl_xor_sync(all, sum, by));
-            if (warp_lane == 0 && k >= first) to[(k - first) * a.channels] = sum;
+            if (warp_lane == 0) sums[warp][k] = sum;
         }
+        __syncthreads(); // the sums of all warps are written
+        for (int k = first + static_cast<int>(threadIdx.x); k <= Case::taps;
+             k += static_cast<int>(blockDim.x)) {
+            float sum = sums[0][k];
+            for (int i = 1; i < warps; ++i) sum = conv1d_add(sum, sums[i][k]);
+            if (a.partial) {
+                static_cast<float *>(
+                    a.partial)[(slot * (a.width + 1) + k - first) * a.channels + c] = sum;
+            } else if (k == Case::taps) {
+                if (a.dbias) conv1d_store(a.dbias, c * a.vdbias.c, a.vdbias.type, sum);
+            } else if (a.dw) {
+                conv1d_store(a.dw, c * a.vdw.c + (k - first) * a.vdw.t, a.vdw.type, sum);
+            }
+        }
+        __syncthreads(); // the sums are read
     }
 }
 

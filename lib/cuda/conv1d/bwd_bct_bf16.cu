@@ -1,4 +1,4 @@
-#include "lib/cuda/conv1d/bwd_table.cuh"
+#include "lib/cuda/conv1d/bwd_bct_table.cuh"
 
 namespace plait::impl::cuda {
 

@@ -44,22 +44,75 @@ inline conv1d_name conv1d_bwd_variant(scalar x, int taps, bool marks, bool silu)
     return name;
 }
 
-/// Warps that a device runs at a time, about; each walk should be a small part of what one does.
-inline constexpr int64_t conv1d_bwd_bct_warps_per_sm = 24;
-inline constexpr int64_t conv1d_bwd_bct_waves = 8;
-inline constexpr int64_t conv1d_bwd_bct_least = 4; ///< tiles of a walk: sums are reduced at its end
+/// Kernels without marks know no masks and no residual; states they do.
+inline bool conv1d_bwd_bct_reads_marks(const conv1d_problem &p) {
+    return p.varlen || p.seq_idx.used();
+}
+inline bool conv1d_bwd_bct_marked(const conv1d_problem &p) {
+    return conv1d_bwd_bct_reads_marks(p) || p.residual;
+}
+
+/// Blocks of 128 threads that a device runs at a time, and how often it should, for an even end.
+inline constexpr int64_t conv1d_bwd_bct_blocks_per_sm = 5;
+inline constexpr int64_t conv1d_bwd_bct_waves = 4;
+/// Tiles of a walk, at least: its sums are reduced at its end. Fewer where warps would lack.
+inline constexpr int64_t conv1d_bwd_bct_least = 8, conv1d_bwd_bct_least_few = 4;
+
+/// Divides the rows of a channel among slots of `warps` warps, which it returns. As few slots as
+/// fill the device: one slot needs no partial sums.
+inline int conv1d_bwd_bct_divide(conv1d_bwd_args *a, int64_t channels, int64_t rows, int sms) {
+    const int64_t per_warp = 32 >> a->log_lanes;
+    const int64_t units = conv1d_ceil_div(rows, per_warp) * a->tiles; // tiles of a channel
+    const int64_t at_once = sms * conv1d_bwd_bct_blocks_per_sm;
+    const bool many = static_cast<double>(units) * static_cast<double>(channels) >=
+                      static_cast<double>(at_once * 8 * conv1d_bwd_bct_least);
+    const int64_t least = many ? conv1d_bwd_bct_least : conv1d_bwd_bct_least_few;
+    const int64_t most = units / least > 1 ? units / least : 1;
+    int warps = conv1d_bwd_bct_threads / 32;
+    while (warps > most) warps /= 2;
+    int64_t slots = at_once * conv1d_bwd_bct_waves / channels;
+    if (slots > most / warps) slots = most / warps;
+    if (slots < 1) slots = 1;
+    const int64_t walks = slots * warps * per_warp;
+    a->parts = 1;
+    a->rows_per_walk = 1;
+    a->tiles_per_walk = a->tiles;
+    if (per_warp > 1 || rows >= walks) {
+        a->rows_per_walk = conv1d_ceil_div(rows, walks);
+    } else {
+        a->tiles_per_walk = conv1d_ceil_div(a->tiles, conv1d_ceil_div(walks, rows));
+        a->parts = conv1d_ceil_div(a->tiles, a->tiles_per_walk);
+    }
+    a->walks = conv1d_ceil_div(rows, a->rows_per_walk) * a->parts;
+    a->slots = conv1d_ceil_div(a->walks, warps * per_warp);
+    a->items = channels * a->slots;
+    return warps;
+}
+
+/// Elements from the lowest to behind the highest of a tensor, from its base.
+inline void conv1d_bwd_reach(const conv1d_problem &p, const conv1d_view &v, int64_t *begin,
+                             int64_t *end) {
+    *begin = 0;
+    *end = 1;
+    const int64_t far[] = {(p.batch - 1) * v.b, (p.channels - 1) * v.c, (p.length - 1) * v.t};
+    for (const int64_t one : far) *(one < 0 ? begin : end) += one;
+}
 
 inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, conv1d_bwd_args *a) {
     const int log_vec = conv1d_log_vec(p.x.type), vec = 1 << log_vec;
     const int taps = conv1d_bwd_taps(p.width);
     const bool even = p.x.b % vec == 0 && p.x.c % vec == 0;
     const int64_t tokens = p.length + (even ? 0 : vec - 1);
-    // As many lanes for a row as leave the fewest idle, but as many as its taps reach over.
-    int least = 2;
-    while ((vec << least) < taps - 1) ++least;
+    // As many lanes for a row as leave the fewest idle, but as many as its taps reach over, and 8
+    // for 128 bytes; all where the batch has no rows for the others.
+    int least = 3;
+    while ((vec << least) < taps - 1 + vec) ++least;
+    while (least > 2 && (vec << (least - 1)) >= tokens && (vec << (least - 1)) >= taps - 1 + vec)
+        --least;
     a->log_lanes = 5;
     double best = 1e300;
     for (int log = 5; log >= least; --log) {
+        if (p.batch < 32 >> log || (log < 5 && tokens > vec * 256)) break;
         const int64_t tile = int64_t{vec} << log;
         const double work = static_cast<double>(conv1d_ceil_div(tokens, tile)) *
                             static_cast<double>(tile) * (1 + 0.02 * (5 - log));
@@ -67,13 +120,11 @@ inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, conv1
     }
     a->tile = int64_t{vec} << a->log_lanes;
     a->tiles = conv1d_ceil_div(tokens, a->tile);
-    const int64_t per_warp = 32 >> a->log_lanes;
-    conv1d_bwd_divide(a, p.channels, p.batch,
-                      sms * conv1d_bwd_bct_warps_per_sm * conv1d_bwd_bct_waves * per_warp,
-                      conv1d_bwd_bct_least, per_warp);
-    conv1d_launch out{
-        {}, conv1d_bwd_bct_threads, conv1d_grid(a->items * 32, conv1d_bwd_bct_threads), 0};
-    const conv1d_name name = conv1d_bwd_variant(p.x.type, taps, conv1d_bwd_marked(p), p.silu);
+    const int warps = conv1d_bwd_bct_divide(a, p.channels, p.batch, sms);
+    conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
+    conv1d_bwd_reach(p, p.dy, &a->dy_begin, &a->dy_end);
+    conv1d_launch out{{}, 32 * warps, conv1d_grid(a->items, 1), 0};
+    const conv1d_name name = conv1d_bwd_variant(p.x.type, taps, conv1d_bwd_bct_marked(p), p.silu);
     for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
     return out;
 }

@@ -1,57 +1,53 @@
 // conv1d.bwd_btc: dx and partial sums of dw and dbias where channels are contiguous.
 //   g = dy * silu'(pre);  dx[p] = sum_j w[K-1-j] g[p+j];  dw[k] = sum g[t] x[t-(K-1)+k]
-// Threads, channels, tiles: bwd_btc_layout.h. A walk goes from the last token to the first with
-// windows of K inputs and K g in registers. What is loaded replaces, a tile ahead, what was used:
-// a tile is K tokens, so that no window moves. A part of a row begins one tile behind its end, for
-// g. Bytes: x, dy, dx once (r = 1.5), and 2 K tokens of x, K of dy for each walk (about 100
-// tokens). Instructions, 16 bits, K = 4, SiLU, counted in the machine code: 561 for 16 elements, 35
-// each, 2 of them special functions; a copy leaves about 41 on an H200: r = 1.55. K = 2..4.
+// Threads, channels, tiles, ring: bwd_btc_layout.h. A walk goes from the last token to the first
+// with windows of K inputs and K g in registers; tiles are K tokens, so that no window moves. x and
+// dy of the next tiles are on their way into a ring in shared memory, of which a thread reads only
+// what it copied (bwd_btc_ring.cuh). A part of a row begins one tile behind its end, for g. Only
+// the first tile of a walk, tiles at ends of rows or with marks that are not full test tokens.
+// Bytes: x, dy, dx once (r = 1.5), and 2 K tokens of x, K of dy for each walk. Bound: DRAM up to K
+// = 4, then arithmetic.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_btc_layout.h"
+#include "lib/cuda/conv1d/bwd_btc_ring.cuh"
 #include "lib/cuda/conv1d/bwd_edge.cuh"
 
 namespace plait::impl::cuda {
 
-template <scalar S, int Taps, int LogVec, bool Marked, conv1d_act Act> struct conv1d_btc_case {
+template <scalar S, int Taps, bool Loose, bool Marked, conv1d_act Act> struct conv1d_btc_case {
     static constexpr scalar type = S;
     static constexpr int taps = Taps, history = Taps - 1;
-    static constexpr int log_vec = LogVec, vec = 1 << LogVec;
-    static constexpr bool marked = Marked, fast = S != scalar::f32;
+    static constexpr bool loose = Loose, marked = Marked, fast = S != scalar::f32;
+    static constexpr int log_vec = conv1d_bwd_btc_log_vec(S, Taps), vec = 1 << log_vec;
     static constexpr conv1d_act act = Act;
-    static constexpr int threads = conv1d_bwd_btc_threads(Marked);
-    static constexpr int min_blocks = Marked ? 3 : 2;
+    static constexpr int threads = conv1d_bwd_btc_threads;
+    static constexpr int min_blocks = conv1d_bwd_btc_blocks(S, Taps, Marked);
+    static constexpr int depth = conv1d_bwd_btc_depth(S, Taps, Loose);
+    static constexpr int cell = conv1d_bwd_btc_cell(S, Taps, Loose);
+    static constexpr int slot = conv1d_bwd_btc_slot(S, Taps, Loose);
+    /// Fewer taps than the instantiation has: the oldest are skipped.
+    static constexpr bool shorter = Taps > 4;
     using bits = typename stored<S>::bits;
-};
-
-/// Registers of one access of a thread: elements of 32 bits by themselves are not in raw_access.
-template <class Case> struct conv1d_btc_raw {
-    static constexpr int bytes = static_cast<int>(sizeof(typename Case::bits)) << Case::log_vec;
-    typename raw_access<bytes>::type v;
-
-    /// Zeros unless `there`.
-    __device__ __forceinline__ void load(const typename Case::bits *p, bool there) {
-        v = {};
-        if (there) v = __ldcs(reinterpret_cast<const typename raw_access<bytes>::type *>(p));
-    }
-    __device__ __forceinline__ void widen_to(float (&out)[Case::vec]) const {
-        widen_raw<Case::type, Case::log_vec>(v, out);
-    }
 };
 
 /// Everything that a thread keeps over a walk.
 template <class Case> struct conv1d_btc_sums {
     float w[Case::taps][Case::vec], dw[Case::taps][Case::vec];
     float bias[Case::vec], dbias[Case::vec];
+    int skipped; ///< taps
+
+    __device__ __forceinline__ bool skips(int k) const {
+        return Case::shorter && k < 3 && k < skipped;
+    }
 };
 
-/// Adds to dw what taps of token t read from states, and puts pre right before that.
+/// Adds to dw what taps of token t read from states.
 template <class Case>
 __device__ __forceinline__ void conv1d_btc_edge_dw(const conv1d_bwd_args &a, int64_t b, int64_t c,
                                                    int64_t t, const float (&g)[Case::vec],
                                                    conv1d_btc_sums<Case> &s) {
     const conv1d_sequence q = conv1d_sequence_of(a, b, t);
-    for (int e = 0; e < Case::vec; ++e)
+    for (int e = 0; e < Case::vec && c + e < a.channels; ++e)
         for (int k = 0; k < a.width; ++k) {
             const int64_t p = t - (a.width - 1) + k;
             if (p >= q.begin || !conv1d_counts(a, q, b, t, p)) continue;
@@ -64,14 +60,27 @@ __device__ __forceinline__ void conv1d_btc_edge_dw(const conv1d_bwd_args &a, int
         }
 }
 
+/// A row of a walk as a thread sees it.
+template <class Case> struct conv1d_btc_row {
+    const conv1d_bwd_args &a;
+    int b;
+    int64_t c;
+    int end;     ///< of the row
+    bool own;    ///< the tile is of the walk, not the one behind it
+    bool writes; ///< dx
+    int left;    ///< channels of the row from the thread's on, or more than it has
+};
+
 /// Token t, whose place in its tile is R. x[i] and g[i] are windows over positions modulo taps.
-template <class Case, bool Masked, int R>
+/// Not Checked: the token and all that its taps meet are in the row, the token in the walk.
+template <class Case, bool Checked, bool Masked, int R>
 __device__ __forceinline__ void
-conv1d_btc_token(const conv1d_bwd_args &a, int64_t b, int64_t c, int t, bool own, bool there,
-                 conv1d_mark mark, const float (&dy)[Case::vec],
-                 const float (&x)[Case::taps][Case::vec], float (&g)[Case::taps][Case::vec],
-                 conv1d_btc_sums<Case> &s, typename Case::bits *dx_at) {
+conv1d_btc_token(const conv1d_btc_row<Case> &row, int t, conv1d_mark mark,
+                 const float (&dy)[Case::vec], const float (&x)[Case::taps][Case::vec],
+                 float (&g)[Case::taps][Case::vec], conv1d_btc_sums<Case> &s,
+                 typename Case::bits *dx_at) {
     constexpr int taps = Case::taps, history = Case::history, vec = Case::vec;
+    const conv1d_bwd_args &a = row.a;
     float pre[vec];
 #pragma unroll
     for (int e = 0; e < vec; ++e) pre[e] = s.bias[e];
@@ -79,160 +88,178 @@ conv1d_btc_token(const conv1d_bwd_args &a, int64_t b, int64_t c, int t, bool own
     if (silu) {
 #pragma unroll
         for (int k = 0; k < taps; ++k) {
-            if (Masked && !(mark.back >> (history - k) & 1u)) continue;
+            if (s.skips(k) || (Masked && !(mark.back >> (history - k) & 1u))) continue;
+            if (Checked && t < history - k) continue; // a weight may be infinite
 #pragma unroll
             for (int e = 0; e < vec; ++e)
                 pre[e] = conv1d_fma(s.w[k][e], x[(R + 1 + k) % taps][e], pre[e]);
         }
         if (Masked && (mark.ahead & 1u)) {
-            const conv1d_sequence q = conv1d_sequence_of(a, b, t);
-            for (int e = 0; e < vec; ++e) conv1d_put(pre, e, conv1d_pre<float>(a, q, b, c + e, t));
+            const conv1d_sequence q = conv1d_sequence_of(a, row.b, t);
+            for (int e = 0; e < vec && row.c + e < a.channels; ++e)
+                conv1d_put(pre, e, conv1d_pre<float>(a, q, row.b, row.c + e, t));
         }
     }
+    const bool there = !Checked || t < row.end;
     const bool live = there && (!Masked || (mark.back & 1u));
 #pragma unroll
     for (int e = 0; e < vec; ++e) {
         const float one = silu ? conv1d_silu_gradient<Case::fast>(dy[e], pre[e]) : dy[e];
         g[R][e] = live ? one : 0.0f;
     }
-    if (!own) return;
+    if (Checked && !row.own) return;
 #pragma unroll
     for (int e = 0; e < vec; ++e) s.dbias[e] = conv1d_add(s.dbias[e], g[R][e]);
 #pragma unroll
     for (int k = 0; k < taps; ++k) {
-        if (Masked && !(mark.back >> (history - k) & 1u)) continue;
+        if (s.skips(k) || (Masked && !(mark.back >> (history - k) & 1u))) continue;
+        if (Checked && t < history - k) continue;
 #pragma unroll
         for (int e = 0; e < vec; ++e)
             s.dw[k][e] = conv1d_fma(g[R][e], x[(R + 1 + k) % taps][e], s.dw[k][e]);
     }
-    if (Masked && (mark.ahead & 1u) && live) conv1d_btc_edge_dw<Case>(a, b, c, t, g[R], s);
+    if (Masked && (mark.ahead & 1u) && live) conv1d_btc_edge_dw<Case>(a, row.b, row.c, t, g[R], s);
     float dx[vec];
 #pragma unroll
     for (int e = 0; e < vec; ++e) dx[e] = 0;
 #pragma unroll
     for (int j = 0; j < taps; ++j) {
+        if (s.skips(history - j)) continue;
         if (Masked && !((j == 0 ? mark.back : mark.ahead >> j) & 1u)) continue;
+        if (Checked && t + j >= row.end) continue;
 #pragma unroll
         for (int e = 0; e < vec; ++e)
             dx[e] = conv1d_fma(s.w[history - j][e], g[(R + j) % taps][e], dx[e]);
     }
     if (Masked && (mark.ahead & 1u) && live) {
-        const conv1d_sequence q = conv1d_sequence_of(a, b, t);
-        for (int e = 0; e < vec; ++e)
-            conv1d_put(dx, e,
-                       conv1d_add(conv1d_pick(dx, e), conv1d_tail<float>(a, q, b, c + e, t)));
+        const conv1d_sequence q = conv1d_sequence_of(a, row.b, t);
+        for (int e = 0; e < vec && row.c + e < a.channels; ++e)
+            conv1d_put(
+                dx, e,
+                conv1d_add(conv1d_pick(dx, e), conv1d_tail<float>(a, q, row.b, row.c + e, t)));
     }
     if (Case::marked && a.residual) {
 #pragma unroll
         for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], live ? dy[e] : 0.0f);
     }
-    if (a.dx && there) store_elements<Case::type, Case::log_vec>(dx_at, 0, dx, 1.0f);
+    if (!row.writes || !there) return;
+    if constexpr (Case::loose) {
+#pragma unroll
+        for (int e = 0; e < vec; ++e)
+            if (e == 0 || e < row.left) store_elements<Case::type, 0>(dx_at, e, dx + e, 1.0f);
+    } else {
+        store_elements<Case::type, Case::log_vec>(dx_at, 0, dx, 1.0f);
+    }
 }
 
-/// What is on its way for a tile: inputs history tokens before its tokens, dy, marks.
-template <class Case> struct conv1d_btc_ahead {
-    conv1d_btc_raw<Case> x[Case::taps], dy[Case::taps];
-    uint32_t mark[Case::taps];
-};
-
-template <class Case> struct conv1d_btc_row {
-    const conv1d_bwd_args &a;
-    int64_t b, c;
-    const typename Case::bits *x, *dy;
-    typename Case::bits *dx; ///< of the tile's first token
-    int low;                 ///< first token of the walk
-    int end;                 ///< of the row; 0 for threads without channels
-
-    __device__ __forceinline__ bool reads_x(int p) const {
-        return p >= 0 && p >= low - Case::history && p < end;
-    }
-    __device__ __forceinline__ bool reads(int t) const { return t >= low && t < end; }
-    /// Strides fit 32 bits, so that an address is one instruction away from the tile's.
-    template <class T>
-    __device__ __forceinline__ static T *off(T *p, int tokens, const conv1d_view &v) {
-        return p + static_cast<int64_t>(tokens) * static_cast<int32_t>(v.t);
-    }
-    /// What token `by + r` of the tile at token t0 needs.
-    __device__ __forceinline__ void fetch(conv1d_btc_ahead<Case> &n, int r, int t0, int by) const {
-        const int t = t0 + by + r;
-        n.x[r].load(off(x, by + r - Case::history, a.vx), reads_x(t - Case::history));
-        n.dy[r].load(off(dy, by + r, a.vdy), reads(t));
-        if constexpr (Case::marked)
-            n.mark[r] = reads(t) ? static_cast<const uint8_t *>(a.marks)[b * a.length + t] : 0u;
-    }
-    __device__ __forceinline__ static conv1d_mark mark_of(const conv1d_btc_ahead<Case> &n, int r) {
-        if constexpr (!Case::marked) return conv1d_full_mark(Case::taps);
-        return {n.mark[r] & 15u, n.mark[r] >> 4};
-    }
-};
-
-template <class Case, int R>
+/// Tokens t0 + R .. t0 of a tile that lies at `slot` of the ring.
+template <class Case, bool Checked, bool Masked, int R>
 __device__ __forceinline__ void
-conv1d_btc_tile(const conv1d_btc_row<Case> &row, int t0, bool own, conv1d_btc_ahead<Case> &n,
+conv1d_btc_tile(const conv1d_btc_row<Case> &row, const conv1d_btc_source<Case> &from,
+                typename Case::bits *dx, int t0, const char *slot, uint32_t marks,
                 float (&x)[Case::taps][Case::vec], float (&g)[Case::taps][Case::vec],
                 conv1d_btc_sums<Case> &s) {
-    const int t = t0 + R;
     float dy[Case::vec];
-    n.x[R].widen_to(x[(R + 1) % Case::taps]);
-    n.dy[R].widen_to(dy);
-    const conv1d_mark mark = row.mark_of(n, R);
-    row.fetch(n, R, t0, -Case::taps);
-    typename Case::bits *const dx = row.off(row.dx, R, row.a.vdx);
-    const bool there = t < row.end;
+    from.template read<false>(slot, R, x[(R + 1) % Case::taps]);
+    from.template read<true>(slot, R, dy);
+    const conv1d_mark mark = {marks >> (8 * (R & 3)) & 15u, marks >> (8 * (R & 3) + 4) & 15u};
+    conv1d_btc_token<Case, Checked, Masked, R>(row, t0 + R, mark, dy, x, g, s,
+                                               conv1d_btc_off(dx, R, row.a.vdx));
+    if constexpr (R > 0)
+        conv1d_btc_tile<Case, Checked, Masked, R - 1>(row, from, dx, t0, slot, marks, x, g, s);
+}
+
+/// Marks of the tile at t0; of tokens outside the row: 0.
+template <class Case>
+__device__ __forceinline__ void conv1d_btc_marks(const conv1d_btc_row<Case> &row, int t0,
+                                                 uint32_t (&marks)[Case::taps]) {
     if constexpr (Case::marked) {
-        const conv1d_mark full = conv1d_full_mark(row.a.width);
-        if (mark.back == full.back && mark.ahead == full.ahead) {
-            conv1d_btc_token<Case, false, R>(row.a, row.b, row.c, t, own, there, mark, dy, x, g, s,
-                                             dx);
-        } else {
-            conv1d_btc_token<Case, true, R>(row.a, row.b, row.c, t, own, there, mark, dy, x, g, s,
-                                            dx);
-        }
-    } else {
-        conv1d_btc_token<Case, false, R>(row.a, row.b, row.c, t, own, there, mark, dy, x, g, s, dx);
+        const uint8_t *const from = static_cast<const uint8_t *>(row.a.marks) +
+                                    static_cast<int64_t>(row.b) * row.a.length + t0;
+        const bool all = t0 >= 0 && t0 + Case::taps <= row.end;
+#pragma unroll
+        for (int r = 0; r < Case::taps; ++r)
+            marks[r] = all || (t0 + r >= 0 && t0 + r < row.end) ? __ldg(from + r) : 0u;
     }
-    if constexpr (R > 0) conv1d_btc_tile<Case, R - 1>(row, t0, own, n, x, g, s);
 }
 
 /// One row of a walk.
 template <class Case>
-__device__ __forceinline__ void conv1d_btc_walk_row(conv1d_btc_row<Case> row,
-                                                    const conv1d_bwd_part &part,
-                                                    conv1d_btc_sums<Case> &s) {
-    constexpr int taps = Case::taps;
+__device__ __forceinline__ void
+conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, typename Case::bits *dx,
+                    char *ring, const conv1d_bwd_part &part, conv1d_btc_sums<Case> &s) {
+    constexpr int taps = Case::taps, depth = Case::depth;
     const int top = part.tile_end < row.a.tiles ? part.tile_end : part.tile_end - 1;
     float x[taps][Case::vec], g[taps][Case::vec];
-    conv1d_btc_ahead<Case> n;
     int t0 = top * taps;
-    row.x += t0 * row.a.vx.t;
-    row.dy += t0 * row.a.vdy.t;
-    row.dx += t0 * row.a.vdx.t;
+    dx += t0 * row.a.vdx.t;
+    from.start(t0);
 #pragma unroll
     for (int r = 0; r < taps; ++r) {
-        conv1d_btc_raw<Case> raw;
-        raw.load(row.off(row.x, r, row.a.vx), r > 0 && row.reads_x(t0 + r));
-        raw.widen_to(x[r]);
+        from.direct(r, t0, row.end, x[r]);
 #pragma unroll
         for (int e = 0; e < Case::vec; ++e) g[r][e] = 0;
-        row.fetch(n, r, t0, 0);
     }
+    uint32_t marks[taps] = {};
+    conv1d_btc_marks<Case>(row, t0, marks);
+    int ahead = top; // the next tile to be copied
 #pragma unroll 1
-    for (int tile = top; tile >= part.tile; --tile) {
-        conv1d_btc_tile<Case, taps - 1>(row, t0, tile < part.tile_end, n, x, g, s);
-        t0 -= taps;
-        row.x = row.off(row.x, -taps, row.a.vx);
-        row.dy = row.off(row.dy, -taps, row.a.vdy);
-        row.dx = row.off(row.dx, -taps, row.a.vdx);
+    for (int i = 0; i < depth - 1; ++i, --ahead) {
+        if (ahead >= part.tile) from.fetch_checked(ring + i * Case::slot, ahead * taps, row.end);
+        conv1d_btc_commit();
+        from.step();
     }
+    row.own = top < part.tile_end;
+    int at = 0, before = (depth - 1) * Case::slot;
+    bool first = true;
+#pragma unroll 1
+    for (int tile = top; tile >= part.tile; --tile, --ahead) {
+        conv1d_btc_wait<depth - 2>();
+        if (ahead > 0 && ahead >= part.tile && !from.careful) {
+            from.fetch(ring + before);
+        } else if (ahead >= part.tile) {
+            from.fetch_checked(ring + before, ahead * taps, row.end);
+        }
+        conv1d_btc_commit();
+        from.step();
+        uint32_t now = 0;
+        bool plain = !first && tile > 0 && t0 + taps + Case::history <= row.end;
+        if constexpr (Case::marked) {
+            constexpr conv1d_mark full = conv1d_full_mark(taps);
+            constexpr uint32_t one = full.back | full.ahead << 4;
+            constexpr uint32_t all = 0x01010101u * one >> (32 - 8 * taps);
+#pragma unroll
+            for (int r = 0; r < taps; ++r) now |= marks[r] << (8 * r);
+            plain = plain && now == all;
+            if (tile > part.tile) conv1d_btc_marks<Case>(row, t0 - taps, marks);
+        }
+        if (plain) {
+            conv1d_btc_tile<Case, false, false, taps - 1>(row, from, dx, t0, ring + at, now, x, g,
+                                                          s);
+        } else {
+            conv1d_btc_tile<Case, true, Case::marked, taps - 1>(row, from, dx, t0, ring + at, now,
+                                                                x, g, s);
+        }
+        first = false;
+        row.own = true;
+        from.passed();
+        t0 -= taps;
+        dx = conv1d_btc_off(dx, -taps, row.a.vdx);
+        before = at;
+        at = at == (depth - 1) * Case::slot ? 0 : at + Case::slot;
+    }
+    conv1d_btc_wait<0>();
 }
 
 template <class Case>
 __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
     conv1d_bwd_btc(const __grid_constant__ conv1d_bwd_args a) {
     extern __shared__ __align__(16) char shared[];
-    float(*const sums)[Case::threads] = reinterpret_cast<float(*)[Case::threads]>(shared);
     constexpr int vec = Case::vec;
     const int thread = static_cast<int>(threadIdx.x);
+    char *const ring = shared + thread * Case::cell;
+    float(*const sums)[Case::threads] =
+        reinterpret_cast<float(*)[Case::threads]>(shared + Case::depth * Case::slot);
     const int lanes = 1 << a.log_lanes, lane = thread & (lanes - 1);
     const int walks = Case::threads >> a.log_lanes;
     const int64_t vectors = (a.channels + vec - 1) >> Case::log_vec;
@@ -245,33 +272,38 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
         const conv1d_bwd_part part =
             conv1d_bwd_part_of(a, slot * walks + (thread >> a.log_lanes), a.batch);
         conv1d_btc_sums<Case> s;
+        s.skipped = Case::taps - a.width;
 #pragma unroll
         for (int e = 0; e < vec; ++e) {
+            const bool real = c + e < a.channels;
             s.dbias[e] = 0;
-            s.bias[e] = active && a.bias
+            s.bias[e] = real && a.bias
                             ? conv1d_load<float>(a.bias, (c + e) * a.vbias.c, a.vbias.type)
                             : 0.0f;
 #pragma unroll
             for (int k = 0; k < Case::taps; ++k) {
                 s.dw[k][e] = 0;
-                s.w[k][e] = active
-                                ? conv1d_load<float>(a.w, (c + e) * a.vw.c + k * a.vw.t, a.vw.type)
+                s.w[k][e] = real && k >= s.skipped
+                                ? conv1d_load<float>(
+                                      a.w, (c + e) * a.vw.c + (k - s.skipped) * a.vw.t, a.vw.type)
                                 : 0.0f;
             }
         }
 #pragma unroll 1
         for (int64_t b = part.row; active && b < part.row_end; ++b) {
-            using bits = typename Case::bits;
-            conv1d_btc_walk_row<Case>({a, b, c, static_cast<const bits *>(a.x) + b * a.vx.b + c,
-                                       static_cast<const bits *>(a.dy) + b * a.vdy.b + c,
-                                       static_cast<bits *>(a.dx) + b * a.vdx.b + c,
-                                       part.tile * Case::taps, static_cast<int>(a.length)},
-                                      part, s);
+            const conv1d_btc_source<Case> from(a, b, c);
+            const conv1d_btc_row<Case> row = {
+                a,     static_cast<int>(b), c,        static_cast<int>(a.length),
+                false, a.dx != nullptr,     from.left};
+            conv1d_btc_walk_row<Case>(row, from,
+                                      static_cast<typename Case::bits *>(a.dx) + b * a.vdx.b + c,
+                                      ring, part, s);
         }
         if (!a.partial) continue;
         float *const to = static_cast<float *>(a.partial) + slot * (a.width + 1) * a.channels;
 #pragma unroll
         for (int k = 0; k <= Case::taps; ++k) {
+            if (k < s.skipped) continue;
             __syncthreads(); // the last tap's sums are read
 #pragma unroll
             for (int e = 0; e < vec; ++e)
@@ -283,7 +315,7 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
                 for (int walk = 0; walk < walks; ++walk)
                     sum = conv1d_add(
                         sum, sums[i & (vec - 1)][(walk << a.log_lanes) + (i >> Case::log_vec)]);
-                to[k * a.channels + c0 + i] = sum;
+                to[(k - s.skipped) * a.channels + c0 + i] = sum;
             }
         }
     }

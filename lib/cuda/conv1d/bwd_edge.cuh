@@ -92,14 +92,17 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
         if (conv1d_live(a, s, b, t)) {
             m.back = 1;
             for (int j = 1; j < a.width; ++j) {
-                if (conv1d_counts(a, s, b, t, t - j)) {
+                if (t - j < 0 && !a.state_in) {
+                    m.back |= 1u << j;
+                } else if (conv1d_counts(a, s, b, t, t - j)) {
                     if (t - j >= s.begin) {
                         m.back |= 1u << j;
                     } else {
                         m.ahead |= 1u;
                     }
                 }
-                if (t + j < s.end && (!a.seq_idx || conv1d_id(a, b, t + j) == conv1d_id(a, b, t)))
+                if (t + j >= a.length ||
+                    (t + j < s.end && (!a.seq_idx || conv1d_id(a, b, t + j) == conv1d_id(a, b, t))))
                     m.ahead |= 1u << j;
             }
             if (a.dstate_out && t + a.entries >= s.end) m.ahead |= 1u;
@@ -108,6 +111,9 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
             static_cast<uint8_t *>(a.marks_out)[n] = static_cast<uint8_t>(m.back | m.ahead << 4);
         } else {
             static_cast<uint64_t *>(a.marks_out)[n] = m.back | static_cast<uint64_t>(m.ahead) << 32;
+            const conv1d_mark full = conv1d_full_mark(a.width);
+            static_cast<uint8_t *>(a.marks_out)[8 * tokens + n] =
+                m.back == full.back && m.ahead == full.ahead;
         }
     }
 }
@@ -119,28 +125,12 @@ template <int N, bool Short> struct conv1d_marks {
     const uint64_t *words;
     int t, limit;
 
-    __device__ __forceinline__ void load(const conv1d_bwd_args &a, int64_t b, int from, int end) {
+    __device__ __forceinline__ void set(const conv1d_bwd_args &a, int64_t b, int from, int end,
+                                        uint64_t short_ones) {
         t = from;
         limit = end;
-        const int64_t n = b * a.length + t;
-        words = static_cast<const uint64_t *>(a.marks) + n;
-        if constexpr (Short) {
-            const uint8_t *const p = static_cast<const uint8_t *>(a.marks) + n;
-            bytes = 0;
-            if (t >= 0 && t + N <= limit && n % N == 0) {
-                if constexpr (N == 8) {
-                    bytes = *reinterpret_cast<const uint64_t *>(p);
-                } else if constexpr (N == 4) {
-                    bytes = *reinterpret_cast<const uint32_t *>(p);
-                } else {
-                    bytes = *p;
-                }
-                return;
-            }
-#pragma unroll
-            for (int e = 0; e < N; ++e)
-                if (t + e >= 0 && t + e < limit) bytes |= static_cast<uint64_t>(p[e]) << (8 * e);
-        }
+        bytes = short_ones;
+        words = static_cast<const uint64_t *>(a.marks) + b * a.length + t;
     }
     __device__ __forceinline__ uint64_t word(int e) const {
         return t + e >= 0 && t + e < limit ? __ldg(words + e) : 0;
@@ -152,13 +142,6 @@ template <int N, bool Short> struct conv1d_marks {
     __device__ __forceinline__ uint32_t ahead(int e) const {
         if constexpr (Short) return static_cast<uint32_t>(bytes >> (8 * e + 4)) & 15u;
         return static_cast<uint32_t>(word(e) >> 32);
-    }
-    __device__ __forceinline__ bool full(int width) const {
-        const conv1d_mark m = conv1d_full_mark(width);
-        bool same = true;
-#pragma unroll
-        for (int e = 0; e < N; ++e) same = same && back(e) == m.back && ahead(e) == m.ahead;
-        return same;
     }
     __device__ __forceinline__ uint32_t edges() const {
         uint32_t out = 0;

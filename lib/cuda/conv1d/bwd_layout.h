@@ -14,10 +14,11 @@ struct conv1d_bwd_args {
     const void *dy, *dstate_out;
     const void *marks; ///< conv1d.bwd_marks: which taps of a token count
     void *dx;
-    void *partial;   ///< [slot][width + 1][channels], accumulators; row `width` is dbias
-    void *dstate_in; ///< conv1d.bwd_state
-    void *marks_out; ///< conv1d.bwd_marks
-    conv1d_view vx, vw, vbias, vstate_in, vseq_idx, vdy, vdstate_out, vdx, vdstate_in;
+    void *partial;    ///< [slot][width + 1][channels], accumulators; row `width` is dbias
+    void *dstate_in;  ///< conv1d.bwd_state
+    void *marks_out;  ///< conv1d.bwd_marks
+    void *dw, *dbias; ///< written by the main kernel where `partial` is null
+    conv1d_view vx, vw, vbias, vstate_in, vseq_idx, vdy, vdstate_out, vdx, vdstate_in, vdw, vdbias;
     int64_t batch, channels, length, entries, sequences;
     int32_t width;
     int32_t silu, residual, packed;
@@ -31,6 +32,9 @@ struct conv1d_bwd_args {
     int64_t walks; ///< of a channel
     int64_t slots; ///< of a channel: partial sums
     int64_t items; ///< of the launch: blocks or warps with work
+    int64_t parts; ///< conv1d.bwd_bct: of a row that walks divide, else 1
+    int64_t x_begin, x_end, dy_begin,
+        dy_end; ///< elements that lie inside the tensors, from the base
 };
 
 /// The problem's part of the arguments.
@@ -45,6 +49,8 @@ inline conv1d_bwd_args conv1d_bwd_args_of(const conv1d_problem &p) {
     a.vdstate_out = p.dstate_out;
     a.vdx = p.dx;
     a.vdstate_in = p.dstate_in;
+    a.vdw = p.dw;
+    a.vdbias = p.dbias;
     a.batch = p.batch;
     a.channels = p.channels;
     a.length = p.length;

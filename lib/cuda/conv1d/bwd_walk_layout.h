@@ -51,15 +51,18 @@ PLAIT_HD constexpr conv1d_bwd_part conv1d_bwd_part_of(const conv1d_bwd_args &a, 
 /// Bits of a mark: `back` bit j: the tap that meets the token j before it counts (bit 0: the token
 /// is live); `ahead` bit j: the token j behind it has a tap that meets it. Bit 0 of `ahead`: the
 /// token is at an edge, where states are read (fast kernels then take its slow path).
-/// Up to 4 taps: one byte, back in the low half; else 64 bits.
+/// Taps outside of a row count, because x and g are 0 there; except where there is a state.
+/// Up to 4 taps: one byte, back in the low half; else 64 bits, and behind those of all tokens a
+/// byte for each that is 1 where the mark is full.
 struct conv1d_mark {
     uint32_t back, ahead;
 };
 
 PLAIT_HD constexpr bool conv1d_short_marks(int64_t width) { return width >= 2 && width <= 4; }
 PLAIT_HD constexpr int conv1d_mark_bytes(int64_t width) {
-    return conv1d_short_marks(width) ? 1 : 8;
+    return conv1d_short_marks(width) ? 1 : 9;
 }
+inline constexpr int64_t conv1d_marks_slack = 16; ///< bytes behind: they are read 8 at a time
 
 /// All taps count and no edge is near.
 PLAIT_HD constexpr conv1d_mark conv1d_full_mark(int width) {

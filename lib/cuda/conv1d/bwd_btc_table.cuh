@@ -1,0 +1,46 @@
+// Entries of the kernel table for conv1d.bwd_btc, all of one type.
+#pragma once
+
+#include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/conv1d/bwd_btc.cuh"
+#include "lib/cuda/kernel_list.h"
+
+namespace plait::impl::cuda {
+
+template <scalar S, int Taps, bool Loose, bool Marked, conv1d_act Act>
+kernel_entry conv1d_bwd_btc_entry() {
+    static const conv1d_name name =
+        conv1d_bwd_btc_variant(S, Taps, Marked, Act == conv1d_act::silu, Loose);
+    return make_kernel_entry<&conv1d_bwd_btc<conv1d_btc_case<S, Taps, Loose, Marked, Act>>>(
+        "conv1d.bwd_btc", name.text);
+}
+
+template <scalar S> kernel_list conv1d_bwd_btc_list() {
+    constexpr auto none = conv1d_act::none, silu = conv1d_act::silu, asked = conv1d_act::asked;
+    constexpr bool v = false, l = true;
+    static const kernel_entry entries[] = {
+        conv1d_bwd_btc_entry<S, 2, v, false, none>(),
+        conv1d_bwd_btc_entry<S, 2, l, false, none>(),
+        conv1d_bwd_btc_entry<S, 2, v, false, silu>(),
+        conv1d_bwd_btc_entry<S, 2, l, false, silu>(),
+        conv1d_bwd_btc_entry<S, 3, v, false, none>(),
+        conv1d_bwd_btc_entry<S, 3, l, false, none>(),
+        conv1d_bwd_btc_entry<S, 3, v, false, silu>(),
+        conv1d_bwd_btc_entry<S, 3, l, false, silu>(),
+        conv1d_bwd_btc_entry<S, 4, v, false, none>(),
+        conv1d_bwd_btc_entry<S, 4, l, false, none>(),
+        conv1d_bwd_btc_entry<S, 4, v, false, silu>(),
+        conv1d_bwd_btc_entry<S, 4, l, false, silu>(),
+        conv1d_bwd_btc_entry<S, 2, v, true, asked>(),
+        conv1d_bwd_btc_entry<S, 2, l, true, asked>(),
+        conv1d_bwd_btc_entry<S, 3, v, true, asked>(),
+        conv1d_bwd_btc_entry<S, 3, l, true, asked>(),
+        conv1d_bwd_btc_entry<S, 4, v, true, asked>(),
+        conv1d_bwd_btc_entry<S, 4, l, true, asked>(),
+        conv1d_bwd_btc_entry<S, 8, v, false, asked>(),
+        conv1d_bwd_btc_entry<S, 8, l, false, asked>(),
+    };
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+} // namespace plait::impl::cuda
