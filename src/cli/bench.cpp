@@ -26,6 +26,7 @@ constexpr double warm_up_seconds = 0.1;
 /// the yardstick.
 constexpr int most_places = 4;
 constexpr int place_samples = 5;
+constexpr int most_apart = 8; // copies of a sample that are timed one by one: large ones
 
 double percentile(std::vector<double> values, double share) {
     std::sort(values.begin(), values.end());
@@ -119,11 +120,16 @@ bench_result bench(const planned &p, const std::string &token, const std::vector
     if (graphs) execute_graph = record(execute);
     // A copy leaves its buffers in cache: the set that is transformed next must be another one.
     const size_t apart = o.latency ? 0 : want / 2;
+    bool one_by_one = false;
     const auto sample_copy = [&] {
-        return dev.seconds([&] {
-            if (copy_graph) return copy_graph->run();
-            for (int i = 0; i < calls; ++i) copy(turn + apart + static_cast<size_t>(i));
-        });
+        if (copy_graph) return dev.seconds([&] { copy_graph->run(); });
+        double total = 0;
+        for (int i = 0; i < calls; i += one_by_one ? 1 : calls)
+            total += dev.seconds([&] {
+                for (int k = i; k < (one_by_one ? i + 1 : calls); ++k)
+                    copy(turn + apart + static_cast<size_t>(k));
+            });
+        return total;
     };
     const auto sample_execute = [&] {
         return dev.seconds([&] {
@@ -133,31 +139,38 @@ bench_result bench(const planned &p, const std::string &token, const std::vector
     };
 
     // The yardstick is the fastest copy: between any of the places (sets that rotate lie in many
-    // already), replayed from a graph or not (a graph may leave a large copy to a slower engine).
+    // already), and replayed from a graph, issued together or one by one: a large copy behind
+    // another may go to a slower engine.
+    enum class issue { together, one_by_one, graph };
     std::vector<std::unique_ptr<copy_place>> places; // all alive: each has its own memory
     std::unique_ptr<cases::replay> fastest_graph;
     double fastest = 0;
     size_t best = 0;
+    bool fastest_one_by_one = false;
     for (int n = 0; n < (want == 1 ? most_places : 1); ++n) {
         if (n > 0 && copy_place::bytes_needed(copy_bytes, n) > dev.free_bytes() / 4) break;
         places.push_back(n > 0 ? std::make_unique<copy_place>(dev, copy_bytes, n, sets[0]->from)
                                : nullptr);
         place = places.back().get();
-        for (const bool by_graph : {false, true}) {
-            if (by_graph && !graphs) continue;
-            copy_graph = by_graph ? record(copy) : nullptr;
+        for (const issue how : {issue::together, issue::one_by_one, issue::graph}) {
+            if (how == issue::graph && !graphs) continue;
+            if (how == issue::one_by_one && (calls == 1 || calls > most_apart)) continue;
+            copy_graph = how == issue::graph ? record(copy) : nullptr;
+            one_by_one = how == issue::one_by_one;
             std::vector<double> seconds;
             sample_copy(); // the first touch
             for (int i = 0; i < place_samples; ++i) seconds.push_back(sample_copy());
             const double median = percentile(seconds, 0.5);
-            if ((n > 0 || by_graph) && median >= fastest) continue;
+            if ((n > 0 || how != issue::together) && median >= fastest) continue;
             fastest = median;
             best = static_cast<size_t>(n);
+            fastest_one_by_one = one_by_one;
             fastest_graph = std::move(copy_graph);
         }
     }
     result.copy_places = static_cast<int>(places.size());
     copy_graph = std::move(fastest_graph);
+    one_by_one = fastest_one_by_one;
     const std::unique_ptr<copy_place> best_place = std::move(places[best]);
     places.clear();
     place = best_place.get();

@@ -48,6 +48,7 @@ vector_choice choose_vector(const conv1d_problem &p, const profile &device) {
     const bool crowded = p.batch * (p.channels / many) >= device.sms * crowd;
     for (const bool few : {!crowded, crowded}) {
         const int v = conv1d_update_vector(p.x.type, few);
+        if (conv1d_update_single(v) && p.length > 1) continue;
         const int64_t groups = p.channels / v;
         if (p.channels % v != 0 || groups > conv1d_update_most_groups) continue;
         if (p.batch > conv1d_most_blocks / groups) continue;

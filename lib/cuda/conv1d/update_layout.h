@@ -71,8 +71,13 @@ PLAIT_HD constexpr int conv1d_update_vector(scalar s, bool few) {
     return few ? (s == scalar::f32 ? 1 : 2) : 4;
 }
 
+/// The variants with few channels a thread take one sample of one row: short code, for latency.
+PLAIT_HD constexpr bool conv1d_update_single(int vector) { return vector < 4; }
+
 /// Rows whose loads are issued together.
-PLAIT_HD constexpr int conv1d_update_together(int vector) { return vector == 4 ? 2 : 1; }
+PLAIT_HD constexpr int conv1d_update_together(int vector) {
+    return conv1d_update_single(vector) ? 1 : 2;
+}
 
 /// Blocks that registers leave room for on an SM.
 PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector, bool half) {
@@ -112,7 +117,7 @@ constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
     const int64_t resident =
         sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector, conv1d_is_half(a.x_type));
     const int64_t sets = resident / groups;
-    a.row_sets = vector < 4 || sets >= a.batch ? a.batch : sets < 1 ? 1 : sets;
+    a.row_sets = conv1d_update_single(vector) || sets >= a.batch ? a.batch : sets < 1 ? 1 : sets;
     // As many rows for each set, or the last round would be for few.
     a.row_sets = conv1d_ceil_div(a.batch, conv1d_ceil_div(a.batch, a.row_sets));
     const int64_t blocks = conv1d_ceil_div(a.row_sets * groups, conv1d_update_threads);

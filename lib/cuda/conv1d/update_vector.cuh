@@ -141,16 +141,17 @@ template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_
         for (int j = 0; j < entries; ++j) io::to_words(history[j], words + j * io::words);
         const element *x = static_cast<const element *>(a.x) + row * a.x_stride.b + channel;
         int64_t entry = start;
-        for (int64_t t = 0; t < a.length; ++t) {
+        const int64_t length = conv1d_update_single(V) ? 1 : a.length;
+        for (int64_t t = 0; t < length; ++t) {
             access next = now;
-            if (t + 1 < a.length)
+            if (t + 1 < length)
                 next = __ldg(reinterpret_cast<const access *>(x + (t + 1) * a.x_stride.t));
             put(a, row * a.y_stride.b + t * a.y_stride.t + channel, now, words, taps, bias);
             if (live && a.position != nullptr) {
                 __stwb(reinterpret_cast<access *>(state + entry * a.state_stride.t + channel), now);
                 entry = entry + 1 == a.entries ? 0 : entry + 1;
             }
-            if (a.position == nullptr || t + 1 < a.length) advance(now, words);
+            if (a.position == nullptr || t + 1 < length) advance(now, words);
             now = next;
         }
         if (!live || a.position != nullptr) return;
@@ -168,25 +169,27 @@ __device__ __forceinline__ void conv1d_update_rows(const conv1d_update_args &a, 
     using row_type = conv1d_update_row<S, V, K, How>;
     using access = typename row_type::access;
     constexpr int together = conv1d_update_together(V);
+    const int64_t rows_end = conv1d_update_single(V) ? first + 1 : a.batch;
     const auto *x = static_cast<const typename row_type::element *>(a.x) + channel;
     float taps[V][4], bias[V];
     // The taps of a single row are asked for behind its samples, those of many rows before them.
     if (together > 1) conv1d_load_taps<S>(a, channel, taps, bias);
-    for (int64_t row = first; row < a.batch; row += together * a.row_sets) {
+    for (int64_t row = first; row < rows_end; row += together * a.row_sets) {
         row_type rows[together];
         access now[together];
 #pragma unroll
         for (int u = 0; u < together; ++u) {
             const int64_t r = row + u * a.row_sets;
             now[u] = access{};
-            if (r < a.batch) now[u] = __ldg(reinterpret_cast<const access *>(x + r * a.x_stride.b));
-            rows[u].load(a, r, channel, r < a.batch);
+            if (r < rows_end)
+                now[u] = __ldg(reinterpret_cast<const access *>(x + r * a.x_stride.b));
+            rows[u].load(a, r, channel, r < rows_end);
         }
         if (together == 1) conv1d_load_taps<S>(a, channel, taps, bias);
 #pragma unroll
         for (int u = 0; u < together; ++u) {
             const int64_t r = row + u * a.row_sets;
-            if (r < a.batch) rows[u].run(a, r, channel, now[u], taps, bias);
+            if (r < rows_end) rows[u].run(a, r, channel, now[u], taps, bias);
         }
     }
 }

@@ -229,11 +229,7 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
             raw.widen(a);
             if (tile + gridDim.x < tiles) raw.load(args, tile + gridDim.x);
             transform_tiles<Case>(a, shared, again(tile));
-            if (scale == T(1)) { // an issue slot an element, where they are scarce
-                wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, T(1), a);
-            } else {
-                wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
-            }
+            wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
         }
     } else {
         for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
