@@ -67,22 +67,21 @@ fi
 summary="$(counts "$logs/tests"), exit $status, $((SECONDS - seconds_start)) s"
 say "tests: $summary"
 
-results=()
-# check TOOL ARGUMENTS...: the tests named by ARGUMENTS under one tool of compute-sanitizer.
+# check TOOL ARGUMENTS...: the tests named by ARGUMENTS under one tool of compute-sanitizer; says its
+# summary, leaves it in a file, and fails if anything did.
 check() {
     local tool=$1 start=$SECONDS status errors
     shift
-    say "$tool"
-    timeout 240 "$sanitizer_program" --tool "$tool" --error-exitcode 9 --report-api-errors no \
+    timeout 400 "$sanitizer_program" --tool "$tool" --error-exitcode 9 --report-api-errors no \
         "$test" --small --exact-buffers "$@" >"$logs/$tool" 2>&1
     status=$?
     errors=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY' "$logs/$tool" | tail -1 | sed 's/^=* //')
-    if [ "$status" != 0 ]; then
-        failed=1
-        grep -vE '^worst|^kernel not chosen' "$logs/$tool" | tail -60
-    fi
-    results+=("$tool ${errors:-no summary}; $(counts "$logs/$tool"), exit $status, $((SECONDS - start)) s")
-    say "${results[-1]}"
+    echo "$tool ${errors:-no summary}; $(counts "$logs/$tool"), exit $status, $((SECONDS - start)) s" \
+        >"$logs/$tool.result"
+    say "$(cat "$logs/$tool.result")"
+    [ "$status" = 0 ] && return
+    grep -vE '^worst|^kernel not chosen' "$logs/$tool" | tail -60
+    return 1
 }
 
 if [ "$sanitizer" = yes ]; then
@@ -93,10 +92,18 @@ if [ "$sanitizer" = yes ]; then
         say "compute-sanitizer is not installed: no record"
         exit 1
     fi
-    check memcheck -tc='kernels*,sweep*,cases*,graph*,streams*,conv1d sweep*,*bad offsets*'
-    check racecheck -tc='kernels*' --top=24
-    check initcheck -tc='kernels*,sweep*' --top=24
-    check synccheck -tc='kernels*' --top=24
+    # Side by side: they are bound by the host. The tests above ran alone, as what they say of
+    # times and of free memory needs.
+    say "memcheck, racecheck, initcheck, synccheck"
+    check memcheck -tc='kernels*,sweep*,cases*,graph*,streams*,conv1d sweep*,*bad offsets*' &
+    checks=($!)
+    check racecheck -tc='kernels*' --top=24 &
+    checks+=($!)
+    check initcheck -tc='kernels*,sweep*' --top=24 &
+    checks+=($!)
+    check synccheck -tc='kernels*' --top=24 &
+    checks+=($!)
+    for pid in "${checks[@]}"; do wait "$pid" || failed=1; done
 fi
 
 say "$((SECONDS - seconds_start)) s in all"
@@ -108,7 +115,7 @@ if [ "$sanitizer" = yes ]; then
             sed 's/\(.*\), \(.*\)/device \1\ndriver \2/'
         sed -n 's/^PLAIT_TEST_SEED.* on cuda, /build /p' "$logs/tests" | head -1
         echo "tests $summary"
-        printf '%s\n' "${results[@]}"
+        cat "$logs"/{memcheck,racecheck,initcheck,synccheck}.result
         grep -E '^(host time|kernels run|worst error)' "$logs/tests"
         echo "sources $(tests/gpu/source_hash.sh)"
     } >"$record"
