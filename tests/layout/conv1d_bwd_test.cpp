@@ -141,6 +141,43 @@ TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") 
     }
 }
 
+TEST_CASE("conv1d.bwd_bct: lanes of a ring have words of their own, behind their halo") {
+    constexpr int warps = conv1d_bwd_bct_threads / 32, stages = conv1d_bwd_bct_stages;
+    for (const int log_vec : {2, 3})
+        for (const int taps : {2, 3, 4, 8, 32}) {
+            const int halo = conv1d_bwd_bct_halo(taps, log_vec);
+            const int part = conv1d_bwd_bct_part(taps, log_vec);
+            CHECK(halo >= (taps - 1) * (16 >> log_vec));
+            CHECK(halo % 16 == 0);
+            for (const bool marked : {false, true}) {
+                const int parts = marked ? 3 : 2, ring = part * parts * stages;
+                // an H200 has 227 KiB of shared memory, a kernel 48 without asking, its sums too
+                const int shared = warps * (ring + (taps + 1) * 4);
+                CHECK(shared <= 48 * 1024);
+                CHECK(conv1d_bwd_bct_blocks(taps, marked) * (shared + 1024) <= 227 * 1024);
+                for (int log = 2; log <= 5; ++log) {
+                    if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
+                    CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
+                    std::vector<int> owners(static_cast<size_t>(warps * ring));
+                    for (int warp = 0; warp < warps; ++warp)
+                        for (int lane = 0; lane < 32; ++lane)
+                            for (int at = 0; at < stages * parts; ++at) {
+                                const int slot =
+                                    conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
+                                CHECK(slot % 16 == 0);
+                                const bool first = lane % (1 << log) == 0;
+                                const int before = first ? halo : 0; // of x; of others unused
+                                CHECK(slot - before >= warp * ring + at * part);
+                                CHECK(slot + 16 <= warp * ring + (at + 1) * part);
+                                for (int i = slot - before; i < slot + 16; ++i)
+                                    ++owners[static_cast<size_t>(i)];
+                            }
+                    CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
+                }
+            }
+        }
+}
+
 TEST_CASE("conv1d.bwd_btc: vectors of channels are whole and aligned") {
     for (const conv1d_problem &p : problems()) {
         if (time_contiguous(p)) continue;

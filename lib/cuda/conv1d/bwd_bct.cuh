@@ -1,10 +1,10 @@
 // conv1d.bwd_bct: dx and sums of dw and dbias where time is contiguous.
 //   g = dy * silu'(pre);  dx[p] = sum_j w[K-1-j] g[p+j];  dw[k] = sum g[t] x[t-(K-1)+k]
-// Lanes and tokens: bwd_bct_layout.h. A warp's walk goes from the last tile to the first. A lane
-// loads the K-1 inputs before its own too (L1 holds them); g behind a tile comes from the lanes
-// behind and, in registers, from the tile before. Two tiles are on their way: each is loaded into
-// the registers of one that has become floats. Tiles at the ends of a row check bounds, others do
-// not. The warps of a block share a channel; where a block has all of it, it writes dw itself.
+// Lanes and tokens: bwd_bct_layout.h. A warp's walk goes from the last tile to the first. Tiles
+// come through a ring of asynchronous copies, three on their way, with the K-1 inputs before them;
+// g behind a tile comes from the lanes behind and, in registers, from the tile before. Tiles at the
+// ends of a row check bounds, others do not: 33 instructions an element (16 bits, K = 4, SiLU), 51
+// in f32. The warps of a block share a channel; where a block has all of it, it writes dw itself.
 // Bytes: x, dy, dx once (r = 1.5), and K-1 tokens of x, dy for each part of a row.
 // Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
@@ -79,6 +79,7 @@ template <class Case> struct conv1d_bct_tile {
     uint32_t edges;
     bool full; ///< of all lanes: no mask is needed
 
+    template <bool Plain>
     __device__ __forceinline__ void widen(const conv1d_bct_row<Case> &way,
                                           const conv1d_bct_chunk<Case> &in,
                                           const conv1d_bct_cursor<Case> &here) {
@@ -96,6 +97,7 @@ template <class Case> struct conv1d_bct_tile {
         }
         edges = 0;
         full = true;
+        if constexpr (Plain) return;
         const bool checked = way.checked(here.tile);
         const uint32_t length = static_cast<uint32_t>(way.length_of(here));
         if constexpr (Case::marked) {
@@ -142,6 +144,7 @@ template <class Case> struct conv1d_bct_tile {
     }
 
     /// g of the lane's own elements.
+    template <bool Plain>
     __device__ __forceinline__ void gradient(const conv1d_bct_row<Case> &way,
                                              const conv1d_bct_sums<Case> &s,
                                              const conv1d_bct_cursor<Case> &here) {
@@ -151,11 +154,11 @@ template <class Case> struct conv1d_bct_tile {
             float pre[vec];
 #pragma unroll
             for (int e = 0; e < vec; ++e) pre[e] = s.bias;
-            if (Case::marked && !full) {
+            if (!Plain && Case::marked && !full) {
                 conv1d_bct_taps<Case, true>(s.w, x, marks, way.first, pre);
             } else {
                 conv1d_bct_taps<Case, false>(s.w, x, marks, way.first, pre);
-                if (!s.finite && here.t < history && !way.a.state_in) {
+                if (!Plain && !s.finite && here.t < history && !way.a.state_in) {
 #pragma unroll 1
                     for (int e = 0; e < vec; ++e) {
                         float sum = s.bias;
@@ -167,13 +170,15 @@ template <class Case> struct conv1d_bct_tile {
                     }
                 }
             }
-            if constexpr (Case::marked) conv1d_edge_pre(way.a, here.row, way.c, here.t, edges, pre);
+            if constexpr (!Plain && Case::marked)
+                conv1d_edge_pre(way.a, here.row, way.c, here.t, edges, pre);
 #pragma unroll
             for (int e = 0; e < vec; ++e) g[e] = conv1d_silu_gradient<Case::fast>(dy[e], pre[e]);
         } else {
 #pragma unroll
             for (int e = 0; e < vec; ++e) g[e] = dy[e];
         }
+        if constexpr (Plain) return;
         if (way.checked(here.tile)) {
             const uint32_t length = static_cast<uint32_t>(way.length_of(here));
 #pragma unroll
@@ -190,44 +195,35 @@ template <class Case> struct conv1d_bct_tile {
     }
 };
 
-/// The tile at `here`, which `in` holds; then what `next` says is on its way there, if `more`.
-template <class Case>
+/// The tile at `here`, which `in` holds.
+template <class Case, bool Plain>
 __device__ __forceinline__ void
 conv1d_bct_step(const conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
-                conv1d_bct_chunk<Case> &in, conv1d_bct_cursor<Case> &here,
-                conv1d_bct_cursor<Case> &next, bool more) {
+                const conv1d_bct_chunk<Case> &in, conv1d_bct_cursor<Case> &here) {
     constexpr int vec = Case::vec, history = Case::history;
     conv1d_bct_tile<Case> tile;
-    if constexpr (!Case::ahead) way.load_old(in, here);
-    tile.widen(way, in, here);
-    // whose registers can then take what is loaded, without copies that would wait for it
+    tile.template widen<Plain>(way, in, here);
+    tile.template gradient<Plain>(way, s, here);
+    if (!Plain && here.tile == way.tile_end) { // behind a part of a row: for its g only
 #pragma unroll
-    for (float &one : tile.x) conv1d_pin(one);
-#pragma unroll
-    for (float &one : tile.dy) conv1d_pin(one);
-    if (more) {
-        way.load(in, next);
-        way.advance(next);
+        for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
+        return;
     }
-    tile.gradient(way, s, here);
 #pragma unroll
     for (int e = 0; e < vec; ++e) s.dbias = conv1d_add(s.dbias, tile.g[e]);
-    if (Case::marked && !tile.full) {
+    if (!Plain && Case::marked && !tile.full) {
         conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.marks, way.first, s.dw);
         conv1d_edge_dw(way.a, here.row, way.c, here.t, tile.edges, tile.g, way.first, s.dw);
     } else {
         conv1d_bct_dw<Case, false>(tile.x, tile.g, tile.marks, way.first, s.dw);
     }
-    if (here.tile + 1 == way.tiles) {
-#pragma unroll
-        for (float &one : s.behind) one = 0.0f;
-    }
 #pragma unroll
     for (int i = 0; i < history; ++i) {
         const int far = i / vec + 1, e = i % vec;
         const float mine = way.lane < far ? s.behind[e] : tile.g[e];
-        tile.g[vec + i] =
-            __shfl_sync(conv1d_all_lanes, mine, (way.lane + far) & (way.lanes - 1), way.lanes);
+        tile.g[vec + i] = far == 1 ? __shfl_sync(conv1d_all_lanes, mine, way.source)
+                                   : __shfl_sync(conv1d_all_lanes, mine,
+                                                 (way.lane + far) & (way.lanes - 1), way.lanes);
     }
 #pragma unroll
     for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
@@ -235,12 +231,12 @@ conv1d_bct_step(const conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
     float dx[vec];
 #pragma unroll
     for (int e = 0; e < vec; ++e) dx[e] = 0;
-    if (Case::marked && !tile.full) {
+    if (!Plain && Case::marked && !tile.full) {
         conv1d_bct_dx<Case, true>(s.w, tile.g, tile.marks, way.first, dx);
         conv1d_edge_dx(way.a, here.row, way.c, here.t, tile.edges, dx);
     } else {
         conv1d_bct_dx<Case, false>(s.w, tile.g, tile.marks, way.first, dx);
-        if (!s.finite && here.t + vec + history > way.a.length) {
+        if (!Plain && !s.finite && here.t + vec + history > way.a.length) {
 #pragma unroll 1
             for (int e = 0; e < vec; ++e) {
                 float sum = 0;
@@ -258,7 +254,7 @@ conv1d_bct_step(const conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
             for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], tile.dy[e]);
         }
     }
-    if (!Case::marked || !way.a.marks) {
+    if (!Plain && (!Case::marked || !way.a.marks)) {
         // entries at the end of the row have the gradient of the last state
         const int64_t from = way.a.length - way.a.entries;
         if (way.a.dstate_out && (here.tile + 1) * way.a.tile > from && way.length_of(here) != 0) {
@@ -273,14 +269,25 @@ conv1d_bct_step(const conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
             }
         }
     }
-    if (way.a.dx) way.store(here, dx);
-    way.advance(here);
+    if (way.a.dx) way.template store<Plain>(here, dx);
+}
+
+__device__ __forceinline__ void conv1d_bct_item(const conv1d_bwd_args &a, int64_t item, int64_t *c,
+                                                int64_t *slot) {
+    if (a.items <= UINT32_MAX) {
+        *slot = static_cast<uint32_t>(item) / static_cast<uint32_t>(a.channels);
+        *c = static_cast<uint32_t>(item) % static_cast<uint32_t>(a.channels);
+    } else {
+        *slot = item / a.channels;
+        *c = item % a.channels;
+    }
 }
 
 template <class Case>
 __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
     conv1d_bwd_bct(const __grid_constant__ conv1d_bwd_args a) {
     __shared__ float sums[conv1d_bwd_bct_threads / 32][Case::taps + 1];
+    __shared__ __align__(16) char ring[conv1d_bwd_bct_threads / 32 * Case::ring];
     constexpr unsigned all = conv1d_all_lanes;
     // from lane 0, so that what depends on it is known to be one value for the warp
     const int warp = __shfl_sync(all, static_cast<int>(threadIdx.x / 32), 0);
@@ -288,13 +295,7 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
     const int first = Case::exact ? 0 : Case::taps - a.width;
     for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
         int64_t c, slot;
-        if (a.items <= UINT32_MAX) {
-            slot = static_cast<uint32_t>(item) / static_cast<uint32_t>(a.channels);
-            c = static_cast<uint32_t>(item) % static_cast<uint32_t>(a.channels);
-        } else {
-            slot = item / a.channels;
-            c = item % a.channels;
-        }
+        conv1d_bct_item(a, item, &c, &slot);
         conv1d_bct_sums<Case> s;
         s.dbias = 0;
 #pragma unroll
@@ -312,49 +313,52 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
 #pragma unroll
         for (float &one : s.behind) one = 0;
 
-        conv1d_bct_row<Case> way(a, c, first, static_cast<int>(slot) * warps + warp, warp_lane);
-        int left = way.steps;
-        if (left > 0) {
+        conv1d_bct_row<Case> way(a, c, ring, first, static_cast<int>(slot) * warps + warp, warp,
+                                 warp_lane, s.finite);
+        if (way.rows > 0) {
             conv1d_bct_cursor<Case> here, next;
-            conv1d_bct_chunk<Case> even, odd;
+            int left = way.rows, coming = left;
             way.begin(here);
-            next = here;
-            way.load(even, next);
-            way.advance(next);
-            if (left > 1) {
-                way.load(odd, next);
-                way.advance(next);
-            }
             if (way.tile_end < way.tiles) {
                 // a part of a row begins where g behind it is not known
-                conv1d_bct_cursor<Case> back = here;
-                conv1d_bct_chunk<Case> in;
-                conv1d_bct_tile<Case> tile;
-                back.tile += 1;
-                back.t += static_cast<int>(a.tile);
-                way.load(in, back);
-                if constexpr (!Case::ahead) way.load_old(in, back);
-                tile.widen(way, in, back);
-                tile.gradient(way, s, back);
-#pragma unroll
-                for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
+                here.tile += 1;
+                here.t += static_cast<int>(a.tile);
+            }
+            next = here;
+            __syncwarp(); // the ring of the last item has been read
+#pragma unroll 1
+            for (int i = 1; i < conv1d_bwd_bct_stages; ++i) {
+                way.load(way.free, next, coming);
+                way.free = way.behind(way.free);
             }
 #pragma unroll 1
             while (true) {
-                conv1d_bct_step(way, s, even, here, next, left > 2);
-                if (--left == 0) break;
-                if constexpr (Case::two) {
-                    conv1d_bct_step(way, s, odd, here, next, left > 2);
-                    if (--left == 0) break;
+                conv1d_bct_chunk<Case> in;
+                conv1d_bct_wait<conv1d_bwd_bct_stages - 2>();
+                __syncwarp(); // the tile is there for all lanes; all have read the one before
+                way.read(in);
+                way.load(way.free, next, coming);
+                way.free = way.slot;
+                way.slot = way.behind(way.slot);
+                if (way.plain(here.tile)) {
+                    conv1d_bct_step<Case, true>(way, s, in, here);
                 } else {
-                    const conv1d_bct_chunk<Case> used = even;
-                    even = odd;
-                    odd = used;
+                    conv1d_bct_step<Case, false>(way, s, in, here);
+                }
+                here.tile -= 1;
+                here.t -= static_cast<int>(a.tile);
+                if (here.tile < way.tile_begin) {
+                    if (--left == 0) break;
+                    way.next_row(here);
+#pragma unroll
+                    for (float &one : s.behind) one = 0.0f; // g behind a row
                 }
             }
         }
 
         if (!a.partial && !a.dw && !a.dbias) continue;
+        conv1d_pin(item); // c and slot are computed again: the loop needs their registers
+        conv1d_bct_item(a, item, &c, &slot);
 #pragma unroll
         for (int k = 0; k <= Case::taps; ++k) {
             float sum = k == Case::taps ? s.dbias : s.dw[k == Case::taps ? 0 : k];

@@ -29,6 +29,36 @@ PLAIT_HD constexpr int conv1d_bwd_taps(int64_t width) {
     return conv1d_short_marks(width) ? static_cast<int>(width) : width <= 8 ? 8 : 32;
 }
 
+// ---- Shared memory: a ring of tiles for each warp
+// ------------------------------------------------
+
+inline constexpr int conv1d_bwd_bct_stages = 4;
+
+/// Bytes before the first lane of a row: multiples of 16 that hold what taps reach.
+PLAIT_HD constexpr int conv1d_bwd_bct_halo(int taps, int log_vec) {
+    return 16 * ((taps - 1 + (1 << log_vec) - 1) >> log_vec);
+}
+
+/// Lanes that share a row, at least.
+PLAIT_HD constexpr int conv1d_bwd_bct_fewest(int taps, int log_vec) {
+    int log = 2;
+    while ((1 << (log_vec + log)) < taps - 1 + (1 << log_vec)) ++log;
+    return 1 << log;
+}
+
+/// Bytes of x, or dy, in a stage: 16 a lane, and a halo for each row.
+/// A stage is x, dy and, in kernels with marks, 16 bytes of those a lane; a warp's stages follow
+/// each other, warps too.
+PLAIT_HD constexpr int conv1d_bwd_bct_part(int taps, int log_vec) {
+    return 512 + conv1d_bwd_bct_halo(taps, log_vec) * (32 / conv1d_bwd_bct_fewest(taps, log_vec));
+}
+
+/// Where a lane has its 16 bytes of x in the first stage.
+PLAIT_HD constexpr int conv1d_bwd_bct_slot(int warp, int ring, int halo, int warp_lane,
+                                           int log_lanes) {
+    return warp * ring + halo * ((warp_lane >> log_lanes) + 1) + 16 * warp_lane;
+}
+
 /// "bf16.k4.silu", "f32.k8.marks": up to 4 taps without marks the activation is of the variant.
 inline conv1d_name conv1d_bwd_variant(scalar x, int taps, bool marks, bool silu) {
     conv1d_name name{};
@@ -52,18 +82,21 @@ inline bool conv1d_bwd_bct_marked(const conv1d_problem &p) {
     return conv1d_bwd_bct_reads_marks(p) || p.residual;
 }
 
-/// Blocks of 128 threads that a device runs at a time, and how often it should, for an even end.
-inline constexpr int64_t conv1d_bwd_bct_blocks_per_sm = 5;
+/// Blocks of 128 threads that an SM runs at a time, as their registers allow.
+PLAIT_HD constexpr int conv1d_bwd_bct_blocks(int taps, bool marked) {
+    return taps > 8 ? 2 : taps > 4 ? (marked ? 3 : 4) : marked ? 4 : 6;
+}
+/// How often the device should be full, for an even end.
 inline constexpr int64_t conv1d_bwd_bct_waves = 4;
 /// Tiles of a walk, at least: its sums are reduced at its end. Fewer where warps would lack.
 inline constexpr int64_t conv1d_bwd_bct_least = 8, conv1d_bwd_bct_least_few = 4;
 
 /// Divides the rows of a channel among slots of `warps` warps, which it returns. As few slots as
-/// fill the device: one slot needs no partial sums.
-inline int conv1d_bwd_bct_divide(conv1d_bwd_args *a, int64_t channels, int64_t rows, int sms) {
+/// fill the device, which runs `at_once` blocks: one slot needs no partial sums.
+inline int conv1d_bwd_bct_divide(conv1d_bwd_args *a, int64_t channels, int64_t rows,
+                                 int64_t at_once) {
     const int64_t per_warp = 32 >> a->log_lanes;
     const int64_t units = conv1d_ceil_div(rows, per_warp) * a->tiles; // tiles of a channel
-    const int64_t at_once = sms * conv1d_bwd_bct_blocks_per_sm;
     const bool many = static_cast<double>(units) * static_cast<double>(channels) >=
                       static_cast<double>(at_once * 8 * conv1d_bwd_bct_least);
     const int64_t least = many ? conv1d_bwd_bct_least : conv1d_bwd_bct_least_few;
@@ -120,11 +153,13 @@ inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, conv1
     }
     a->tile = int64_t{vec} << a->log_lanes;
     a->tiles = conv1d_ceil_div(tokens, a->tile);
-    const int warps = conv1d_bwd_bct_divide(a, p.channels, p.batch, sms);
+    const bool marked = conv1d_bwd_bct_marked(p);
+    const int warps = conv1d_bwd_bct_divide(a, p.channels, p.batch,
+                                            int64_t{sms} * conv1d_bwd_bct_blocks(taps, marked));
     conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
     conv1d_bwd_reach(p, p.dy, &a->dy_begin, &a->dy_end);
     conv1d_launch out{{}, 32 * warps, conv1d_grid(a->items, 1), 0};
-    const conv1d_name name = conv1d_bwd_variant(p.x.type, taps, conv1d_bwd_bct_marked(p), p.silu);
+    const conv1d_name name = conv1d_bwd_variant(p.x.type, taps, marked, p.silu);
     for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
     return out;
 }

@@ -1,10 +1,11 @@
-// Rows of conv1d.bwd_bct: a warp's walk over the tiles of its rows, what a lane loads of a tile and
-// how it stores. Tiles in the middle of a row are read and written without a look at bounds, if x,
-// dy and dx have the same distances to multiples of 16 bytes. At the ends of a row, 16 bytes that
-// hold elements of the neighbours are read whole as long as they lie inside the tensor.
+// Rows of conv1d.bwd_bct: a warp's walk over the tiles of its rows, its ring of tiles on their way
+// from global to shared memory, and how a lane stores. Tiles in the middle of a row are copied and
+// written without a look at bounds, if x, dy and dx have the same distances to multiples of 16
+// bytes. At the ends of a row, 16 bytes that hold elements of the neighbours are copied whole as
+// long as they lie inside the tensor.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_bct_layout.h"
+#include "lib/cuda/conv1d/bwd_bct_ring.cuh"
 #include "lib/cuda/conv1d/bwd_edge.cuh"
 
 namespace plait::impl::cuda {
@@ -18,17 +19,18 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     static constexpr bool marked = Marked, exact = Taps <= 4, fast = S != scalar::f32;
     static constexpr conv1d_act act = Act;
     using bits = typename stored<S>::bits;
-    static constexpr bool wide = Taps > 4 || (Taps == 4 && fast && Act != conv1d_act::none);
-    static constexpr int min_blocks = Taps > 8 ? 2 : Marked ? 3 : wide ? 4 : 5; // of 128 threads
+    static constexpr int min_blocks = conv1d_bwd_bct_blocks(Taps, Marked);
     static constexpr int log_vec = conv1d_log_vec(S), vec = 1 << log_vec;
     static constexpr int history = Taps - 1;
     static constexpr int per_word = S == scalar::f32 ? 1 : 2;
     /// Words before a lane's own that taps read, and how many are loaded: 1, 2 or 16 bytes each.
     static constexpr int old_words = (history + per_word - 1) / per_word;
     static constexpr int old_loaded = old_words <= 2 ? old_words : (old_words + 3) / 4 * 4;
-    static constexpr bool ahead = Taps <= 8; ///< they are loaded with the tile's
-    /// Two steps in the loop, so that registers need not move.
-    static constexpr bool two = Taps <= 4 || (Taps <= 8 && !Marked);
+    /// Bytes of a stage of a warp's ring: x behind the tokens before it, dy, marks.
+    static constexpr int halo = conv1d_bwd_bct_halo(Taps, log_vec);
+    static constexpr int part = conv1d_bwd_bct_part(Taps, log_vec);
+    static constexpr int stage = part * (Marked ? 3 : 2);
+    static constexpr int ring = stage * conv1d_bwd_bct_stages;
 };
 
 /// The value is computed here: the compiler neither moves it to its use nor computes it again.
@@ -47,23 +49,26 @@ __device__ __forceinline__ void conv1d_pin(int &v) {
 #endif
 }
 
+__device__ __forceinline__ void conv1d_pin(int64_t &v) {
+#ifdef __CUDACC__
+    asm volatile("" : "+l"(v));
+#else
+    (void)v;
+#endif
+}
+template <class T> __device__ __forceinline__ void conv1d_pin(T *&v) {
+#ifdef __CUDACC__
+    asm volatile("" : "+l"(v));
+#else
+    (void)v;
+#endif
+}
+
 template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t word, float *out) {
     if constexpr (Case::per_word == 2) {
         widen_pair<Case::type>(word, out[0], out[1]);
     } else {
         out[0] = __uint_as_float(word);
-    }
-}
-
-template <int N> __device__ __forceinline__ void conv1d_load_words(const void *p, uint32_t *out) {
-    if constexpr (N == 1) {
-        out[0] = __ldg(static_cast<const uint32_t *>(p));
-    } else if constexpr (N == 2) {
-        const uint2 v = __ldg(static_cast<const uint2 *>(p));
-        out[0] = v.x, out[1] = v.y;
-    } else {
-        const uint4 v = __ldg(static_cast<const uint4 *>(p));
-        out[0] = v.x, out[1] = v.y, out[2] = v.z, out[3] = v.w;
     }
 }
 
@@ -87,40 +92,45 @@ template <class Case> struct conv1d_bct_row {
     static constexpr int vec = Case::vec;
     const conv1d_bwd_args &a;
     int64_t c;
-    int first;       ///< tap that the width has
-    int lane, lanes; ///< of those that share a row
-    int tiles, tile_begin, tile_end, steps;
+    int first;                             ///< tap that the width has
+    int lane, lanes;                       ///< of those that share a row
+    int tiles, tile_begin, tile_end, rows; ///< rows: of the warp
     int whole;        ///< tiles that end before the row does, whatever its shift
     int row, row_end; ///< the lane's
     bool aligned;     ///< x, dy, dx alike
     bool always;      ///< every tile checks
     bool shifted;
+    int copied_from, copied_to;     ///< tiles that are copied without a look at bounds
+    int plain_from, plain_to;       ///< tiles that nothing is special about
+    int source;                     ///< the lane behind, of the warp
+    conv1d_shared slot, free, last; ///< of the ring, the lane's: to read, to fill; the last stage
 
     __device__ __forceinline__ bool like_x(const void *base, const conv1d_view &v) const {
         return reinterpret_cast<uintptr_t>(base) % 16 == 0 && (v.b - a.vx.b) % vec == 0 &&
                (v.c - a.vx.c) % vec == 0;
     }
 
-    __device__ __forceinline__ conv1d_bct_row(const conv1d_bwd_args &args, int64_t channel, int tap,
-                                              int warp, int warp_lane)
+    __device__ __forceinline__ conv1d_bct_row(const conv1d_bwd_args &args, int64_t channel,
+                                              char *shared, int tap, int warp, int block_warp,
+                                              int warp_lane, bool finite)
         : a(args), c(channel), first(tap) {
         lanes = 1 << a.log_lanes;
         lane = warp_lane & (lanes - 1);
         conv1d_pin(lane);
         tiles = static_cast<int>(a.tiles);
-        const int per_warp = 32 >> a.log_lanes, rows = static_cast<int>(a.rows_per_walk);
+        const int per_warp = 32 >> a.log_lanes, each = static_cast<int>(a.rows_per_walk);
         const int batch = static_cast<int>(a.batch);
         if (a.parts == 1) {
             // of the first walk of the warp: the others have as many rows or fewer
-            const int64_t from = static_cast<int64_t>(warp) * per_warp * rows;
-            const int64_t mine = from + static_cast<int64_t>(warp_lane >> a.log_lanes) * rows;
+            const int64_t from = static_cast<int64_t>(warp) * per_warp * each;
+            const int64_t mine = from + static_cast<int64_t>(warp_lane >> a.log_lanes) * each;
             tile_begin = 0;
             tile_end = tiles;
             row = static_cast<int>(mine < batch ? mine : batch);
-            row_end = rows < batch - row ? row + rows : batch;
+            row_end = each < batch - row ? row + each : batch;
             const int64_t here = from < batch ? batch - from : 0;
-            steps = static_cast<int>(here < rows ? here : rows) * tiles;
-            always = here < static_cast<int64_t>(per_warp) * rows && per_warp > 1;
+            rows = static_cast<int>(here < each ? here : each);
+            always = here < static_cast<int64_t>(per_warp) * each && per_warp > 1;
         } else {
             const uint32_t parts = static_cast<uint32_t>(a.parts);
             const uint32_t walk = static_cast<uint32_t>(warp);
@@ -129,7 +139,7 @@ template <class Case> struct conv1d_bct_row {
             tile_begin = static_cast<int>(walk % parts) * per_walk;
             tile_end = per_walk < tiles - tile_begin ? tile_begin + per_walk : tiles;
             const bool some = warp < a.walks;
-            steps = some ? tile_end - tile_begin : 0;
+            rows = some;
             row_end = some ? row + 1 : row;
             always = false;
         }
@@ -137,6 +147,33 @@ template <class Case> struct conv1d_bct_row {
         whole = static_cast<int>(a.length) >> (a.log_lanes + Case::log_vec);
         aligned = like_x(a.x, a.vx) && like_x(a.dy, a.vdy) && (!a.dx || like_x(a.dx, a.vdx));
         always = always || !aligned;
+        copied_from = shifted;
+        copied_to = always ? 0 : whole;
+        conv1d_pin(copied_from);
+        conv1d_pin(copied_to);
+        plain_from = shifted || a.state_in ? 1 : 0;
+        plain_to = finite && !(Case::marked && a.marks) ? copied_to : 0;
+        if (plain_to > tile_end) plain_to = tile_end;
+        if (a.dstate_out) {
+            // tiles whose tokens are all before the last state's
+            const int64_t from = (a.length - a.entries) / a.tile;
+            if (from < plain_to) plain_to = static_cast<int>(from);
+        }
+        conv1d_pin(plain_from);
+        conv1d_pin(plain_to);
+        source = (warp_lane - lane) | ((lane + 1) & (lanes - 1));
+        conv1d_pin(source);
+        slot = conv1d_shared_of(shared + conv1d_bwd_bct_slot(block_warp, Case::ring, Case::halo,
+                                                             warp_lane, a.log_lanes));
+        last = slot + Case::stage * (conv1d_bwd_bct_stages - 1);
+        free = slot;
+    }
+
+    __device__ __forceinline__ bool plain(int tile) const {
+        return tile >= plain_from && tile < plain_to;
+    }
+    __device__ __forceinline__ conv1d_shared behind(conv1d_shared at) const {
+        return at == last ? at - Case::stage * (conv1d_bwd_bct_stages - 1) : at + Case::stage;
     }
 
     __device__ __forceinline__ bool checked(int tile) const {
@@ -157,87 +194,86 @@ template <class Case> struct conv1d_bct_row {
         at.dx = static_cast<bits *>(a.dx) + row * a.vdx.b + c * a.vdx.c;
         last_tile(at);
     }
-    /// The tile that follows lies before.
-    __device__ __forceinline__ void advance(conv1d_bct_cursor<Case> &at) const {
-        if (at.tile > tile_begin) {
-            at.tile -= 1;
-            at.t -= static_cast<int>(a.tile);
-        } else {
-            at.row += 1;
-            at.x += a.vx.b;
-            at.dy += a.vdy.b;
-            at.dx += a.vdx.b;
-            last_tile(at);
-        }
+    __device__ __forceinline__ void next_row(conv1d_bct_cursor<Case> &at) const {
+        at.row += 1;
+        at.x += a.vx.b;
+        at.dy += a.vdy.b;
+        at.dx += a.vdx.b;
+        last_tile(at);
     }
 
-    /// Words from token t on; any value at tokens outside of the row.
-    template <int N>
-    __device__ __forceinline__ void load_checked(const bits *p, int t, int length, const void *base,
-                                                 int64_t begin, int64_t end, uint32_t *out) const {
-        constexpr int n = N * Case::per_word;
-#pragma unroll
-        for (int q = 0; q < N; ++q) out[q] = 0;
-        if (t >= length || t + n <= 0) return;
+    /// 16 bytes from token t on; any value at tokens outside of the row.
+    __device__ __forceinline__ void copy_checked(conv1d_shared to, const bits *p, int t, int length,
+                                                 const void *base, int64_t begin,
+                                                 int64_t end) const {
         const int64_t from = p + t - static_cast<const bits *>(base);
-        if (aligned && from >= begin && from + n <= end) {
-            conv1d_load_words<N>(p + t, out);
+        if (t < length && t + vec > 0 && aligned && from >= begin && from + vec <= end) {
+            conv1d_bct_copy<16>(to, p + t);
             return;
         }
-        // the last element first, each moves up those behind it
 #pragma unroll 1
-        for (int e = n - 1; e >= 0; --e) {
-            const uint32_t one = t + e < 0 || t + e >= length ? 0 : p[t + e];
-#pragma unroll
-            for (int q = N - 1; q >= 0; --q) {
-                if constexpr (Case::per_word == 2) {
-                    out[q] = out[q] << 16 | (q > 0 ? out[q - 1] >> 16 : one);
-                } else {
-                    out[q] = q > 0 ? out[q - 1] : one;
-                }
-            }
-        }
+        for (int e = 0; e < vec; ++e)
+            conv1d_bct_put(to + e * static_cast<int>(sizeof(bits)),
+                           t + e < 0 || t + e >= length ? bits{0} : p[t + e]);
     }
-    __device__ __forceinline__ void load_old(conv1d_bct_chunk<Case> &in,
-                                             const conv1d_bct_cursor<Case> &at) const {
-        constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
-        const bool check = checked(at.tile);
-#pragma unroll
-        for (int q = 0; q < Case::old_loaded; q += each) {
-            const int t = at.t - (Case::old_loaded - q) * Case::per_word;
-            if (check) {
-                load_checked<each>(at.x, t, length_of(at), a.x, a.x_begin, a.x_end, in.old + q);
-            } else if (at.tile != 0 || t >= 0) {
-                conv1d_load_words<each>(at.x + t, in.old + q);
-            } else {
-#pragma unroll
-                for (int i = 0; i < each; ++i) in.old[q + i] = 0;
-            }
-        }
-    }
-    __device__ __forceinline__ void load(conv1d_bct_chunk<Case> &in,
-                                         const conv1d_bct_cursor<Case> &at) const {
-        if constexpr (Case::ahead) load_old(in, at);
-        if (checked(at.tile)) {
-            const int length = length_of(at);
-            load_checked<4>(at.x, at.t, length, a.x, a.x_begin, a.x_end, in.x);
-            load_checked<4>(at.dy, at.t, length, a.dy, a.dy_begin, a.dy_end, in.dy);
+    /// The tile at `at` goes to the stage `to`; `at` to the tile that follows, which is before.
+    /// Behind the last row of the warp nothing is copied: `left` rows are to come.
+    __device__ __forceinline__ void load(conv1d_shared to, conv1d_bct_cursor<Case> &at,
+                                         int &left) const {
+        constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
+        const bool asked = lane < Case::halo / 16;
+        conv1d_pin(at.x);
+        conv1d_pin(at.dy);
+        if (at.tile >= copied_from && at.tile < copied_to) {
+            conv1d_bct_copy<16>(to, at.x + at.t);
+            conv1d_bct_copy(to - Case::halo, at.x + at.t - before, asked, at.tile != 0);
+            conv1d_bct_copy<16>(to + Case::part, at.dy + at.t);
         } else {
-            conv1d_load_words<4>(at.x + at.t, in.x);
-            const uint4 v = __ldcs(reinterpret_cast<const uint4 *>(at.dy + at.t));
-            in.dy[0] = v.x, in.dy[1] = v.y, in.dy[2] = v.z, in.dy[3] = v.w;
+            const int length = length_of(at);
+            copy_checked(to, at.x, at.t, length, a.x, a.x_begin, a.x_end);
+            if (asked)
+                copy_checked(to - Case::halo, at.x, at.t - before, length, a.x, a.x_begin, a.x_end);
+            copy_checked(to + Case::part, at.dy, at.t, length, a.dy, a.dy_begin, a.dy_end);
         }
         if constexpr (Case::marked) {
-            in.low = in.high = 0;
+            if (a.marks) load_marks(to + 2 * Case::part, at);
+        }
+        conv1d_bct_commit();
+        at.tile -= 1;
+        at.t -= static_cast<int>(a.tile);
+        if (at.tile < tile_begin) {
+            next_row(at);
+            if (--left <= 0) at.row = row_end, at.tile = tiles + conv1d_bwd_bct_stages;
+        }
+    }
+    __device__ __forceinline__ void load_marks(conv1d_shared to,
+                                               const conv1d_bct_cursor<Case> &at) const {
+        const int64_t n = at.row * a.length + at.t, tokens = a.batch * a.length;
+        const int64_t from = n & ~int64_t{7};
+        const char *const p =
+            static_cast<const char *>(a.marks) + from + (Case::exact ? 0 : 8 * tokens);
+        for (int i = 0; i < 16; i += 8) {
+            if (from + i >= 0 && from + i < tokens && from + i < n + vec) {
+                conv1d_bct_copy<8>(to + i, p + i);
+            } else {
+                conv1d_bct_put(to + i, uint32_t{0});
+                conv1d_bct_put(to + i + 4, uint32_t{0});
+            }
+        }
+    }
+    __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
+        constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
+        conv1d_load_words<4>(slot, in.x);
+        conv1d_load_words<4>(slot + Case::part, in.dy);
+#pragma unroll
+        for (int q = 0; q < Case::old_loaded; q += each)
+            conv1d_load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
+        if constexpr (Case::marked) {
             if (a.marks) {
-                const int64_t n = at.row * a.length + at.t, tokens = a.batch * a.length;
-                const int64_t from = n & ~int64_t{7};
-                const char *const p =
-                    static_cast<const char *>(a.marks) + from + (Case::exact ? 0 : 8 * tokens);
-                if (from >= 0 && from < tokens)
-                    in.low = __ldg(reinterpret_cast<const uint64_t *>(p));
-                if (from + 8 < tokens && from + 8 >= 0 && from + 8 < n + vec)
-                    in.high = __ldg(reinterpret_cast<const uint64_t *>(p + 8));
+                uint32_t m[4];
+                conv1d_load_words<4>(slot + 2 * Case::part, m);
+                in.low = m[0] | static_cast<uint64_t>(m[1]) << 32;
+                in.high = m[2] | static_cast<uint64_t>(m[3]) << 32;
             }
         }
     }
@@ -256,10 +292,11 @@ template <class Case> struct conv1d_bct_row {
         return one * (vec == 8 ? 0x0101010101010101u : uint64_t{0x01010101u});
     }
 
+    template <bool Plain>
     __device__ __forceinline__ void store(const conv1d_bct_cursor<Case> &at,
                                           const float (&v)[vec]) const {
         bits *const p = at.dx + at.t;
-        if (!checked(at.tile)) {
+        if (Plain || !checked(at.tile)) {
             store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
             return;
         }
