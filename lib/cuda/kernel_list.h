@@ -23,6 +23,7 @@ kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
 kernel_list list_conv1d_fwd_any();
 kernel_list list_conv1d_fwd_bct();
+kernel_list list_conv1d_fwd_bct_fix();
 kernel_list list_conv1d_fwd_btc_f32();
 kernel_list list_conv1d_fwd_btc_f16();
 kernel_list list_conv1d_fwd_btc_bf16();

@@ -3,6 +3,8 @@
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
 
+#include <algorithm>
+
 namespace plait::impl {
 
 namespace {
@@ -16,6 +18,9 @@ constexpr double tiled_share = 0.95;
 constexpr double tiled_slots = 13;
 /// A thread has loads for as many of the others under way.
 constexpr double tiled_loads = 4;
+/// Of an output of conv1d.fwd_bct_fix, which shares sectors with its neighbours in part.
+constexpr double fix_slots = 40;
+constexpr double fix_slots_per_tap = 12;
 constexpr double bct_share = 0.9;
 constexpr double bct_slots = 18;
 constexpr double btc_share = 0.95;
@@ -27,6 +32,19 @@ int64_t outputs(const conv1d_problem &p) { return p.batch * p.channels * p.lengt
 
 bool writes_state(const conv1d_problem &p) {
     return p.state_out.used() && p.sequences > 0 && p.channels > 0 && p.entries > 0;
+}
+
+/// Whether fwd_bct_tiled leaves outputs to fwd_bct_fix.
+bool needs_fix(const conv1d_problem &p) {
+    return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
+}
+
+bool fixes_everywhere(const conv1d_problem &p) { return p.pooled || p.varlen || p.seq_idx.used(); }
+
+/// First tokens of sequences; how many more changes of ids and dead tokens add is not known.
+int64_t fixed_outputs(const conv1d_problem &p) {
+    const int64_t of_a_channel = std::min(p.batch * p.length, p.sequences * p.history());
+    return needs_fix(p) ? of_a_channel * p.channels : 0;
 }
 
 int launches(const conv1d_problem &p) {
@@ -76,16 +94,11 @@ verdict time_contiguous(const conv1d_problem &p) {
     return "";
 }
 
-/// Whether anything but x, w and bias enters: the variants "full".
-bool full(const conv1d_problem &p) {
-    return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
-}
-
-/// Whether fwd_bct_tiled looks at sequences or ids.
-bool shared_tiles(const conv1d_problem &p) { return p.varlen || p.seq_idx.used(); }
+/// Variants "full" of fwd_btc: anything but x, w and bias enters.
+bool full(const conv1d_problem &p) { return needs_fix(p); }
 
 conv1d_bct_cut tiled_cut(const conv1d_problem &p, bool aligned) {
-    return conv1d_bct_cut_of(p.x.type, p.batch * p.channels, p.length, aligned, shared_tiles(p));
+    return conv1d_bct_cut_of(p.x.type, p.batch * p.channels, p.length, aligned);
 }
 
 void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
@@ -95,34 +108,57 @@ void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
     a.w_packed = conv1d_taps_packed(p);
 }
 
-/// The offsets, the kernel that writes y, the state.
-template <class Main> pipeline steps_of(const conv1d_problem &p, const Main &main) {
+/// What a step has of the problem: x, y, w, bias and, if `all`, what else outputs depend on.
+template <class Fill>
+void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from, bool all,
+                     const Fill &fill) {
+    step s;
+    const auto role = [&](const conv1d_view &v, plait_role r) {
+        return v.used() ? role_operand(r, false) : operand{};
+    };
+    s.operands = {role_operand(PLAIT_X, false),
+                  role_operand(PLAIT_Y, true),
+                  role_operand(PLAIT_W, false),
+                  role(p.bias, PLAIT_BIAS),
+                  all ? role(p.state_in, PLAIT_STATE_IN) : operand{},
+                  all ? from.slots : operand{},
+                  all ? from.spans : operand{},
+                  all ? role(p.seq_idx, PLAIT_SEQ_IDX) : operand{}};
+    s.bytes_read = conv1d_bytes_read(p);
+    s.bytes_written = conv1d_bytes_written(p);
+    s.flops = conv1d_flops(p);
+    conv1d_fwd_args args = args_of(p, from);
+    const conv1d_launch l = fill(s, args);
+    s.variant = l.variant;
+    s.grid = l.grid;
+    s.block = l.threads;
+    s.smem_bytes = l.smem_bytes;
+    s.args = step_args(args);
+    out.steps.push_back(std::move(s));
+}
+
+/// conv1d.fwd_bct_fix.
+void add_fix(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from) {
+    add_output_step(out, p, from, true, [&](step &s, conv1d_fwd_args &args) {
+        s.kernel = "conv1d.fwd_bct_fix";
+        const int64_t n = fixed_outputs(p);
+        s.bytes_read = n * p.width * scalar_bytes(p.x.type);
+        s.bytes_written = n * scalar_bytes(p.y.type);
+        s.flops = 2 * n * p.width;
+        fill_vector_args(p, args);
+        return conv1d_fwd_bct_fix_launch(args, fixes_everywhere(p));
+    });
+}
+
+/// The offsets, the kernel that writes y, what mends it, the state.
+template <class Main> pipeline steps_of(const conv1d_problem &p, bool fixed, const Main &main) {
     pipeline out;
     const bool has_y = outputs(p) > 0;
-    const int last = (has_y ? 1 : 0) + (writes_state(p) ? 1 : 0); // behind conv1d.offsets
+    // Behind conv1d.offsets.
+    const int last = (has_y ? 1 : 0) + (has_y && fixed ? 1 : 0) + (writes_state(p) ? 1 : 0);
     const conv1d_sanitized from = conv1d_add_offsets(out, p, last);
-    if (has_y) {
-        step s;
-        s.operands = {role_operand(PLAIT_X, false),
-                      role_operand(PLAIT_Y, true),
-                      role_operand(PLAIT_W, false),
-                      p.bias.used() ? role_operand(PLAIT_BIAS, false) : operand{},
-                      p.state_in.used() ? role_operand(PLAIT_STATE_IN, false) : operand{},
-                      from.slots,
-                      from.spans,
-                      p.seq_idx.used() ? role_operand(PLAIT_SEQ_IDX, false) : operand{}};
-        s.bytes_read = conv1d_bytes_read(p);
-        s.bytes_written = conv1d_bytes_written(p);
-        s.flops = conv1d_flops(p);
-        conv1d_fwd_args args = args_of(p, from);
-        const conv1d_launch l = main(s, args);
-        s.variant = l.variant;
-        s.grid = l.grid;
-        s.block = l.threads;
-        s.smem_bytes = l.smem_bytes;
-        s.args = step_args(args);
-        out.steps.push_back(std::move(s));
-    }
+    if (has_y) add_output_step(out, p, from, !fixed, main);
+    if (has_y && fixed) add_fix(out, p, from);
     // A pool without rows to write: a plan that is not empty has a step all the same.
     if (writes_state(p) || out.steps.empty()) conv1d_add_state(out, p, from);
     out.work.seal();
@@ -148,7 +184,7 @@ cost conv1d_cuda_fwd_any_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_any";
         args.channels_inner = p.y.c < p.y.t;
         return conv1d_fwd_any_launch(p.accumulator, outputs(p));
@@ -173,30 +209,40 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     if (cut.tiles * cut.lanes > conv1d_bct_most_lanes)
         return text("a row takes ", cut.tiles * cut.lanes, " threads; the limit is ",
                     conv1d_bct_most_lanes);
-    if (conv1d_bct_blocks(cut, p.batch, p.channels, shared_tiles(p)) > conv1d_most_blocks)
+    if (conv1d_bct_blocks(cut, p.batch, p.channels) > conv1d_most_blocks)
         return text(rows, " rows of ", cut.tiles, " tiles are more than a grid holds");
+    if (p.sequences > conv1d_fix_most_sequences)
+        return text(p.sequences, " sequences are over ", conv1d_fix_most_sequences);
+    const conv1d_fix_cut fix = conv1d_fix_cut_of(p.length, p.channels, fixes_everywhere(p));
+    if (needs_fix(p) && p.batch * fix.groups > conv1d_most_blocks / fix.chunks)
+        return text(rows, " rows of ", fix.chunks, " pieces are more than a grid holds");
     return fits_memory(problem, device, conv1d_offsets_bytes(p));
 }
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    const conv1d_bct_cut cut = tiled_cut(p, rows_aligned(p, p.y));
+    const conv1d_bct_cut cut = tiled_cut(p, rows_aligned(p, p.x) && rows_aligned(p, p.y));
     const double threads =
         static_cast<double>(p.batch * p.channels) * static_cast<double>(cut.tiles) * cut.lanes;
     // Vectors that a row does not fill leave threads idle.
     const double used =
         static_cast<double>(outputs(p)) / (threads * cut.vectors * conv1d_vector(p.x.type));
+    const double fixed = static_cast<double>(fixed_outputs(p)) / static_cast<double>(outputs(p));
     return conv1d_cuda_cost(p, device, tiled_share,
-                            (tiled_slots + static_cast<double>(p.width)) / used,
-                            threads * tiled_loads, launches(p));
+                            (tiled_slots + static_cast<double>(p.width)) / used +
+                                fixed *
+                                    (fix_slots + fix_slots_per_tap * static_cast<double>(p.width)),
+                            threads * tiled_loads, launches(p) + (needs_fix(p) ? 1 : 0));
 }
 
 pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, needs_fix(p), [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
         fill_vector_args(p, args);
-        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.y), full(p), shared_tiles(p));
+        args.rows_packed = (p.channels <= 1 || p.x.c == p.length) &&
+                           (p.batch <= 1 || p.x.b == p.channels * p.length);
+        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y));
     });
 }
 
@@ -236,7 +282,7 @@ cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct";
         fill_vector_args(p, args);
         return conv1d_fwd_bct_launch(args);
@@ -306,7 +352,7 @@ cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
         fill_vector_args(p, args);
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), full(p));

@@ -1,5 +1,6 @@
 // THE LIST of conv1d: every way to compute a causal depthwise convolution. Steps, for grep:
-//   conv1d.fwd.cuda.bct_tiled  conv1d.offsets, conv1d.fwd_bct_tiled, conv1d.state
+//   conv1d.fwd.cuda.bct_tiled  conv1d.offsets, conv1d.fwd_bct_tiled, conv1d.fwd_bct_fix, ...
+//                              ... conv1d.state
 //   conv1d.fwd.cuda.bct        conv1d.offsets, conv1d.fwd_bct, conv1d.state
 //   conv1d.fwd.cuda.btc        conv1d.offsets, conv1d.fwd_btc, conv1d.state
 //   conv1d.fwd.cuda.any        conv1d.offsets, conv1d.fwd_any, conv1d.state
@@ -15,6 +16,7 @@
 //   conv1d.update.cpu.simd     conv1d.update_simd
 //   conv1d.update.cpu.ref      conv1d.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
+// fwd_bct_fix for states, slots, packed sequences and ids;
 // marks for packed sequences, ids, states and residuals; state for STATE_OUT.
 #include "src/planner/conv1d_candidates.h"
 

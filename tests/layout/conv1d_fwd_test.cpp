@@ -3,6 +3,7 @@
 #include "lib/cuda/conv1d/state_layout.h"
 #include "lib/cuda/conv1d/update_layout.h"
 
+#include <algorithm>
 #include <cstring>
 #include <doctest/doctest.h>
 #include <vector>
@@ -92,51 +93,44 @@ TEST_CASE("conv1d: every item of every line has one thread") {
 
 TEST_CASE("conv1d.fwd_bct_tiled: vectors cover a row once, from any address") {
     for (const scalar s : types)
-        for (const bool shared : {false, true})
-            for (const int64_t rows : {1, 1 << 20})
-                for (const int64_t length :
-                     {1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 511, 2047, 4099, 20000})
-                    for (int offset = 0; offset < conv1d_vector(s); ++offset) {
-                        CAPTURE(offset);
-                        CAPTURE(length);
-                        const int v = conv1d_vector(s);
-                        const conv1d_bct_cut cut =
-                            conv1d_bct_cut_of(s, rows, length, offset == 0, shared);
-                        const uint32_t lanes = static_cast<uint32_t>(cut.lanes);
-                        count_map map(length);
-                        bool aligned = true, inside = true, next = true;
-                        for (uint32_t tile = 0; tile < static_cast<uint32_t>(cut.tiles); ++tile)
-                            for (uint32_t lane = 0; lane < lanes; ++lane) {
-                                const int32_t first =
-                                    conv1d_bct_first(s, tile, lanes, lane, cut.vectors, offset);
-                                inside = inside && first > -v;
-                                // Threads side by side access vectors side by side.
-                                next = next && (lane + 1 == lanes ||
-                                                conv1d_bct_first(s, tile, lanes, lane + 1,
-                                                                 cut.vectors, offset) == first + v);
-                                for (int i = 0; i < cut.vectors; ++i) {
-                                    const int32_t t = first + i * cut.lanes * v;
-                                    aligned = aligned && (offset + t) % v == 0;
-                                    for (int32_t j = t; j < t + v; ++j)
-                                        if (j >= 0 && j < length) map.mark(j);
-                                }
+        for (const int64_t rows : {1, 1 << 20})
+            for (const int64_t length :
+                 {1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 511, 2047, 4099, 20000})
+                for (int offset = 0; offset < conv1d_vector(s); ++offset) {
+                    CAPTURE(offset);
+                    CAPTURE(length);
+                    const int v = conv1d_vector(s);
+                    const conv1d_bct_cut cut = conv1d_bct_cut_of(s, rows, length, offset == 0);
+                    const uint32_t lanes = static_cast<uint32_t>(cut.lanes);
+                    count_map map(length);
+                    bool aligned = true, inside = true, next = true;
+                    for (uint32_t tile = 0; tile < static_cast<uint32_t>(cut.tiles); ++tile)
+                        for (uint32_t lane = 0; lane < lanes; ++lane) {
+                            const int32_t first =
+                                conv1d_bct_first(s, tile, lanes, lane, cut.vectors, offset);
+                            inside = inside && first > -v;
+                            // Threads side by side access vectors side by side.
+                            next = next && (lane + 1 == lanes ||
+                                            conv1d_bct_first(s, tile, lanes, lane + 1, cut.vectors,
+                                                             offset) == first + v);
+                            for (int i = 0; i < cut.vectors; ++i) {
+                                const int32_t t = first + i * cut.lanes * v;
+                                aligned = aligned && (offset + t) % v == 0;
+                                for (int32_t j = t; j < t + v; ++j)
+                                    if (j >= 0 && j < length) map.mark(j);
                             }
-                        CHECK(map.each_once());
-                        CHECK(aligned);
-                        CHECK(inside);
-                        CHECK(next);
-                        // Whole warps only where they look at tokens together; else no tile has
-                        // a lane more than its share.
-                        const int64_t all = cut.tiles * cut.lanes * cut.vectors;
-                        const int64_t vectors = conv1d_ceil_div(length + v - 1, v);
-                        if (shared)
-                            CHECK(cut.lanes == 32);
-                        else
-                            CHECK(all < vectors + cut.vectors * cut.tiles);
-                        CHECK(cut.vectors % conv1d_bct_batch(s, 4) == 0);
-                        CHECK(cut.vectors <= 2 * conv1d_bct_vectors);
-                        if (shared) CHECK(cut.vectors == conv1d_bct_warps);
-                    }
+                        }
+                    CHECK(map.each_once());
+                    CHECK(aligned);
+                    CHECK(inside);
+                    CHECK(next);
+                    // No tile has a lane more than its share.
+                    const int64_t all = cut.tiles * cut.lanes * cut.vectors;
+                    const int64_t vectors = conv1d_ceil_div(length + v - 1, v);
+                    CHECK(all < vectors + cut.vectors * cut.tiles);
+                    CHECK(cut.vectors % conv1d_bct_batch(s, 4) == 0);
+                    CHECK(cut.vectors <= 2 * conv1d_bct_vectors);
+                }
     for (const int64_t items : {1, 2, 3, 17, 65, 1000}) {
         const conv1d_divisor by = conv1d_divisor_of(items);
         for (const uint32_t block : {0u, 1u, 64u, 70000u})
@@ -149,6 +143,59 @@ TEST_CASE("conv1d.fwd_bct_tiled: vectors cover a row once, from any address") {
     }
     // The first token of a tile behind the longest row, and fwd_bct, which looks a chunk ahead.
     CHECK(conv1d_fwd_most_length + 16 * 128 * 8 < INT32_MAX);
+}
+
+TEST_CASE("conv1d.fwd_bct_tiled: odd rows load inside the tensor") {
+    for (const scalar s : types)
+        for (const int halo : {4, 8, 16, 32})
+            for (const int64_t rows : {1, 2, 3, 50})
+                for (const int32_t length : {1, 3, 4, 7, 8, 9, 31, 100, 511})
+                    for (const bool packed : {false, true})
+                        for (int64_t row = 0; row < rows; ++row) {
+                            CAPTURE(length);
+                            const int v = conv1d_vector(s);
+                            const conv1d_bct_range r =
+                                conv1d_bct_odd_range(s, halo, row, rows, length, true, packed);
+                            const int64_t from = packed ? -row * length : 0;
+                            const int64_t to = packed ? (rows - row) * length : length;
+                            bool right = true;
+                            for (int32_t t = 1 - v; t < length; ++t) // vectors of the row
+                                right = right && (t - halo >= from && t + v <= to) ==
+                                                     (t >= r.least && t <= r.most);
+                            CHECK(right);
+                            const conv1d_bct_range none =
+                                conv1d_bct_odd_range(s, halo, row, rows, length, false, packed);
+                            CHECK(none.least > none.most);
+                        }
+}
+
+TEST_CASE("conv1d.fwd_bct_fix: pieces cover tokens and channels once") {
+    for (const bool everywhere : {false, true})
+        for (const int64_t batch : {1, 3})
+            for (const int64_t channels : {1, 127, 128, 129, 300})
+                for (const int64_t length : {1, 511, 512, 513, 2000}) {
+                    conv1d_fwd_args a{};
+                    a.x_type = scalar::bf16, a.batch = batch;
+                    a.channels = channels, a.length = length;
+                    const conv1d_launch l = conv1d_fwd_bct_fix_launch(a, everywhere);
+                    CHECK(std::strcmp(l.variant, "bf16") == 0);
+                    CHECK(l.grid == a.blocks);
+                    // Beginnings of rows alone: one piece of time.
+                    const int64_t covered =
+                        everywhere ? length : std::min<int64_t>(length, conv1d_fix_tokens);
+                    count_map map(batch * channels * covered);
+                    for (uint32_t block = 0; block < a.blocks; ++block) {
+                        const conv1d_fix_place at = conv1d_fix_place_of(a, block);
+                        for (uint32_t c = 0; c < at.channels; ++c)
+                            for (int t = 0; t < conv1d_fix_tokens; ++t)
+                                if (at.token + t < length)
+                                    map.mark((at.row * channels + at.channel + c) * covered +
+                                             at.token + t);
+                    }
+                    CHECK(map.each_once());
+                }
+    CHECK(conv1d_fix_tokens >= 31); // what the widest taps of a row's first tokens lack
+    CHECK(conv1d_fix_threads % 32 == 0);
 }
 
 TEST_CASE("conv1d.fwd_btc: strips cover the tokens in whole waves") {
@@ -327,22 +374,18 @@ TEST_CASE("conv1d: launch data") {
     CHECK(conv1d_fwd_bct_taps(9) == 16);
     CHECK(conv1d_fwd_bct_taps(17) == 32);
     CHECK(conv1d_fwd_bct_taps(33) == 0);
-    CHECK(std::strcmp(conv1d_fwd_variant(scalar::bf16, 4, true).text, "bf16.k4.full") == 0);
+    CHECK(std::strcmp(conv1d_fwd_variant(scalar::bf16, 4, true).text, "bf16.k4.odd") == 0);
     CHECK(std::strcmp(conv1d_btc_variant(scalar::f32, 32, 1, true).text, "f32.k32.v1.full") == 0);
     CHECK(std::strcmp(conv1d_update_variant(scalar::bf16, 4, 8, conv1d_update_state::lines).text,
                       "bf16.k4.v8.lines") == 0);
     conv1d_fwd_args a{};
     a.x_type = scalar::bf16;
     a.batch = 2, a.channels = 3, a.length = 2047, a.width = 4;
-    const conv1d_launch tiled = conv1d_fwd_bct_tiled_launch(a, false, false, false);
+    const conv1d_launch tiled = conv1d_fwd_bct_tiled_launch(a, false);
     CHECK(tiled.grid == conv1d_ceil_div(2 * 3 * 65, 128)); // 257 vectors, four a thread
     CHECK(a.across.d == 65);
     CHECK(a.strips.d == 65);
-    CHECK(a.strip == 7);
-    CHECK(conv1d_fwd_bct_tiled_launch(a, true, true, true).grid == 2 * 1 * 2); // 2 tiles of 1024
-    CHECK(a.across.d == 2);
-    CHECK(a.strips.d == 1);
-    CHECK(a.strip == 0);
+    CHECK(conv1d_fwd_bct_tiled_launch(a, true).grid == conv1d_ceil_div(2 * 3 * 64, 128));
     CHECK(a.channel_count.d == 3);
     CHECK(conv1d_fwd_bct_launch(a).grid == 6);
     a.channels = 24;

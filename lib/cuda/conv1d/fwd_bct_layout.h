@@ -4,9 +4,8 @@
 // the first and the last of which may be partial. `lanes` threads side by side take a tile of
 // 4 or 8 times as many vectors: each one vector, then the one `lanes` further on, and so forth, so
 // that a warp accesses contiguous bytes. Threads of all tiles of all rows are numbered one after
-// the other. Where sequences or ids are to be looked at a tile has 32 lanes, and the four warps of
-// a block take the same tile of four channels: each warp looks at a quarter of the tile for all of
-// them. bct: a block takes a row, 16 bytes a thread at a time.
+// the other. bct: a block takes a row, 16 bytes a thread at a time. bct_fix: a block takes 512
+// tokens of a row and up to 128 channels; a thread looks at four tokens next to one another.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_layout.h"
@@ -23,7 +22,6 @@ PLAIT_HD constexpr int conv1d_vector(scalar s) { return s == scalar::f32 ? 4 : 8
 constexpr int conv1d_bct_vectors = 4;
 constexpr int64_t conv1d_bct_long_row = 256;   ///< vectors
 constexpr int64_t conv1d_bct_plenty = 1 << 21; ///< vectors of all rows: 2000 blocks
-constexpr int conv1d_bct_warps = conv1d_bct_threads / 32;
 
 /// Instantiations: widths up to 4, 8, 32. 0: none.
 constexpr int conv1d_fwd_taps(int64_t width) {
@@ -41,9 +39,8 @@ PLAIT_HD constexpr int conv1d_bct_batch(scalar s, int taps) {
 }
 
 /// Blocks that registers must leave room for on an SM.
-PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(int taps, bool full) {
-    if (full) return taps == 32 ? 3 : 4;
-    return taps == 4 ? 7 : taps == 32 ? 4 : 5;
+PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps) {
+    return taps == 4 ? 7 : taps == 16 || (taps == 8 && s == scalar::f32) ? 5 : 4;
 }
 
 /// How a row is cut.
@@ -53,24 +50,21 @@ struct conv1d_bct_cut {
     int32_t vectors; ///< of a thread
 };
 
-/// `aligned`: rows all begin at a multiple of 16 bytes. `shared`: see above. Else tiles of up to
-/// 128 lanes, all of one size, so that rows of any length leave few threads idle.
-constexpr conv1d_bct_cut conv1d_bct_cut_of(scalar s, int64_t rows, int64_t length, bool aligned,
-                                           bool shared) {
+/// `aligned`: rows all begin at a multiple of 16 bytes. Tiles of up to 128 lanes, all of one size,
+/// so that rows of any length leave few threads idle.
+constexpr conv1d_bct_cut conv1d_bct_cut_of(scalar s, int64_t rows, int64_t length, bool aligned) {
     const int64_t v = conv1d_vector(s);
     const int64_t vectors = conv1d_ceil_div(length + (aligned ? 0 : v - 1), v);
-    const bool more = !shared && vectors >= conv1d_bct_long_row &&
-                      rows >= conv1d_ceil_div(conv1d_bct_plenty, vectors);
+    const bool more =
+        vectors >= conv1d_bct_long_row && rows >= conv1d_ceil_div(conv1d_bct_plenty, vectors);
     const int64_t each = more ? 2 * conv1d_bct_vectors : conv1d_bct_vectors;
-    const int64_t tiles = conv1d_ceil_div(vectors, each * (shared ? 32 : conv1d_bct_threads));
-    const int64_t lanes = shared ? 32 : conv1d_ceil_div(vectors, each * tiles);
+    const int64_t tiles = conv1d_ceil_div(vectors, each * conv1d_bct_threads);
+    const int64_t lanes = conv1d_ceil_div(vectors, each * tiles);
     return {tiles, static_cast<int32_t>(lanes), static_cast<int32_t>(each)};
 }
 
 /// Blocks of rows cut that way.
-constexpr int64_t conv1d_bct_blocks(const conv1d_bct_cut &cut, int64_t batch, int64_t channels,
-                                    bool shared) {
-    if (shared) return batch * conv1d_ceil_div(channels, conv1d_bct_warps) * cut.tiles;
+constexpr int64_t conv1d_bct_blocks(const conv1d_bct_cut &cut, int64_t batch, int64_t channels) {
     return conv1d_ceil_div(batch * channels * cut.tiles * cut.lanes, conv1d_bct_threads);
 }
 
@@ -101,14 +95,34 @@ PLAIT_HD constexpr int32_t conv1d_bct_first(scalar s, uint32_t tile, uint32_t la
            offset;
 }
 
-/// "bf16.k4", "bf16.k4.full": with states, slots, packed sequences, ids.
-constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, bool full) {
+/// First tokens of the vectors that are loaded whole, with `halo` samples in front: least .. most.
+struct conv1d_bct_range {
+    int32_t least, most;
+};
+
+/// Of a row of variants "odd". `alike`: x and y lie alike to 16 bytes. `packed`: rows of x lie
+/// behind one another, and loads may reach into the rows beside this one.
+PLAIT_HD constexpr conv1d_bct_range conv1d_bct_odd_range(scalar s, int halo, int64_t row,
+                                                         int64_t rows, int32_t length, bool alike,
+                                                         bool packed) {
+    const int v = conv1d_vector(s);
+    conv1d_bct_range range{alike ? halo : length, length - v};
+    if (alike && packed) {
+        const int64_t in_front = row * length, behind = (rows - 1 - row) * length;
+        range.least -= in_front < halo + v ? static_cast<int32_t>(in_front) : halo + v;
+        range.most = behind < v ? range.most + static_cast<int32_t>(behind) : length - 1;
+    }
+    return range;
+}
+
+/// "bf16.k4", "bf16.k4.odd": rows begin anywhere.
+constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, bool odd) {
     conv1d_name name{};
     int at = 0;
     conv1d_append(name, at, scalar_name(s));
     conv1d_append(name, at, ".k");
     conv1d_append(name, at, taps);
-    if (full) conv1d_append(name, at, ".full");
+    if (odd) conv1d_append(name, at, ".odd");
     return name;
 }
 
@@ -122,20 +136,16 @@ constexpr conv1d_launch conv1d_fwd_launch(const conv1d_name &name, int threads, 
     return l;
 }
 
-/// Fills the fields of the tiles; conv1d_bct_blocks < 2^31. `shared`: sequences or ids are in use.
-constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool aligned, bool full,
-                                                    bool shared) {
-    const conv1d_bct_cut cut =
-        conv1d_bct_cut_of(a.x_type, a.batch * a.channels, a.length, aligned, shared);
-    const int64_t blocks = conv1d_bct_blocks(cut, a.batch, a.channels, shared);
-    a.across = conv1d_divisor_of(shared ? cut.tiles : cut.tiles * cut.lanes);
-    a.strips =
-        conv1d_divisor_of(shared ? conv1d_ceil_div(a.channels, conv1d_bct_warps) : cut.lanes);
+/// Fills the fields of the tiles; conv1d_bct_blocks < 2^31. `aligned`: rows of x and y.
+constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool aligned) {
+    const conv1d_bct_cut cut = conv1d_bct_cut_of(a.x_type, a.batch * a.channels, a.length, aligned);
+    const int64_t blocks = conv1d_bct_blocks(cut, a.batch, a.channels);
+    a.across = conv1d_divisor_of(cut.tiles * cut.lanes);
+    a.strips = conv1d_divisor_of(cut.lanes);
     a.vectors = cut.vectors;
-    a.strip = aligned ? 0 : conv1d_vector(a.x_type) - 1;
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(blocks);
-    return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), full),
+    return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), !aligned),
                              conv1d_bct_threads, blocks, 0);
 }
 
@@ -151,13 +161,51 @@ PLAIT_HD constexpr conv1d_bct_self conv1d_bct_self_of(const conv1d_fwd_args &a,
     return {b, at.line - b * a.channel_count.d, tile, at.item - tile * a.strips.d, a.strips.d};
 }
 
-/// Where four warps share a tile; channels from a.channels on do not exist.
-PLAIT_HD constexpr conv1d_bct_self conv1d_bct_shared_self(const conv1d_fwd_args &a, uint32_t block,
-                                                          uint32_t thread) {
+constexpr int conv1d_fix_threads = 128;
+constexpr int conv1d_fix_each = 4; ///< tokens that a thread looks at
+constexpr int conv1d_fix_tokens = conv1d_fix_threads * conv1d_fix_each; ///< of a block
+constexpr int64_t conv1d_fix_channels = 128;                            ///< of a block
+constexpr int64_t conv1d_fix_most_sequences = INT32_MAX;
+
+/// How a row is cut: pieces of time and of channels.
+struct conv1d_fix_cut {
+    int64_t chunks, groups;
+};
+
+/// `everywhere`: slots, packed sequences or ids; else only beginnings of rows are to be written.
+constexpr conv1d_fix_cut conv1d_fix_cut_of(int64_t length, int64_t channels, bool everywhere) {
+    return {everywhere ? conv1d_ceil_div(length, conv1d_fix_tokens) : 1,
+            conv1d_ceil_div(channels, conv1d_fix_channels)};
+}
+
+/// Fills the fields of the pieces; their number < 2^31.
+constexpr conv1d_launch conv1d_fwd_bct_fix_launch(conv1d_fwd_args &a, bool everywhere) {
+    const conv1d_fix_cut cut = conv1d_fix_cut_of(a.length, a.channels, everywhere);
+    const int64_t blocks = a.batch * cut.groups * cut.chunks;
+    a.across = conv1d_divisor_of(cut.chunks);
+    a.strips = conv1d_divisor_of(cut.groups);
+    a.channel_count = conv1d_divisor_of(a.channels);
+    a.blocks = static_cast<uint32_t>(blocks);
+    conv1d_name name{};
+    int at = 0;
+    conv1d_append(name, at, scalar_name(a.x_type));
+    return conv1d_fwd_launch(name, conv1d_fix_threads, blocks, 0);
+}
+
+/// The piece of a block.
+struct conv1d_fix_place {
+    uint32_t row, channel, channels; ///< the first one, and how many
+    uint32_t token;                  ///< the first one
+};
+
+PLAIT_HD constexpr conv1d_fix_place conv1d_fix_place_of(const conv1d_fwd_args &a, uint32_t block) {
     const uint32_t line = conv1d_quotient(block, a.across);
-    const uint32_t b = conv1d_quotient(line, a.strips);
-    const uint32_t c = (line - b * a.strips.d) * conv1d_bct_warps + thread / 32;
-    return {b, c, block - line * a.across.d, thread % 32, 32};
+    const uint32_t row = conv1d_quotient(line, a.strips);
+    const uint32_t most = static_cast<uint32_t>(conv1d_fix_channels);
+    const uint32_t channel = (line - row * a.strips.d) * most;
+    const uint32_t left = a.channel_count.d - channel;
+    return {row, channel, left < most ? left : most,
+            (block - line * a.across.d) * static_cast<uint32_t>(conv1d_fix_tokens)};
 }
 
 /// fwd_bct: the last 4 samples of each thread, and of the chunk before, twice.

@@ -1,139 +1,146 @@
 // conv1d.fwd_bct_tiled: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], time contiguous, x, y bf16,
-// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread takes 4 or 8 vectors of 16
-// bytes of a row, as far apart as the tile has lanes (fwd_bct_layout.h), and loads up to four
-// ahead; samples in front of each are read again (L1). Shared memory: four words, where sequences
-// or ids are in use. Bytes: 2 elements an output, w and bias once a thread, ids once for four
-// channels. An output takes K FMAs, 6 slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4,
+// f16 or f32, w, bias of that type or f32, K <= 32; a row is one sequence without a state, and
+// conv1d.fwd_bct_fix follows where it is not. A thread takes 4 or 8 vectors of 16 bytes of a row,
+// as far apart as the tile has lanes (fwd_bct_layout.h), and loads up to four ahead; samples in
+// front of each are read again (L1). No shared memory. Bytes: 2 elements an output, w and bias once
+// a thread. An output takes K FMAs, 6 slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4,
 // where 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32 accumulators, one
-// rounding. Vectors that an edge of a row, a state, a begin of a sequence or a change of ids
-// touches, and all where x and y lie differently to 16 bytes, are left out and follow, one a thread
-// at a time (fwd_bct_edge.cuh). Limits: rows < 2^31, a row <= 2^30 tokens.
+// rounding. Variants "odd": rows begin anywhere; vectors that an edge of a row cuts are loaded
+// whole where the row beside it lies there. Others, and all where x and y lie differently to 16
+// bytes, are left out and follow, one a thread at a time. Limits: rows < 2^31, a row <= 2^30
+// tokens.
 #pragma once
 
-#include "lib/cuda/conv1d/fwd_bct_edge.cuh"
+#include "lib/cuda/conv1d/fwd_vector.cuh"
 
 namespace plait::impl::cuda {
 
 /// The samples t - Halo .. t + v - 1 as words, for t >= Halo, or t = a whole number of vectors in a
-/// row that begins with one: what lies before the row is 0.
-template <scalar S, int Halo>
+/// row that begins with one. Before the row: any of it, which conv1d_bct_clear_window makes 0.
+/// Odd: t - Halo is in the tensor.
+template <scalar S, int Halo, bool Odd>
 __device__ __forceinline__ void conv1d_bct_load_window(const typename stored<S>::bits *row, int t,
                                                        uint32_t *words) {
     constexpr int v = conv1d_vector(S), piece = Halo < v ? Halo : v;
-    constexpr int piece_words = conv1d_words<S, piece>;
     const typename stored<S>::bits *at = row + t;
 #ifdef __CUDACC__
     asm("" : "+l"(at)); // one address for all pieces, not a sum for each
 #endif
     conv1d_load_words<S, v>(at, words + conv1d_words<S, Halo>);
 #pragma unroll
-    for (int i = 0; i < Halo / piece; ++i) {
-        if (t >= Halo - i * piece) {
-            conv1d_load_words<S, piece>(at + (i * piece - Halo), words + i * piece_words);
-        } else {
+    for (int i = 0; i < Halo / piece; ++i)
+        conv1d_load_words<S, piece>(Odd || t >= Halo - i * piece ? at + (i * piece - Halo) : at,
+                                    words + i * conv1d_words<S, piece>);
+}
+
+/// Apart from the loads: zeros there would be merged with halves of words that are waited for.
+template <scalar S, int Halo>
+__device__ __forceinline__ void conv1d_bct_clear_window(int t, uint32_t *words) {
+    constexpr int v = conv1d_vector(S), piece = Halo < v ? Halo : v;
+    constexpr int piece_words = conv1d_words<S, piece>;
 #pragma unroll
-            for (int j = 0; j < piece_words; ++j) words[i * piece_words + j] = 0;
-        }
+    for (int i = 0; i < Halo; i += piece) {
+        if (t >= Halo - i) continue;
+#pragma unroll
+        for (int j = 0; j < piece_words; ++j) words[i / piece * piece_words + j] = 0;
     }
 }
 
-/// A thread's vectors. `shared`: with a barrier of the block; what is loaded before it may be of no
-/// use. `again`: the block has been here before.
-template <scalar S, int Taps, bool Full>
+/// Samples t - Taps .. t + v - 1; 0 outside the row.
+template <scalar S, int Taps>
+__device__ __forceinline__ void conv1d_bct_edge_window(const typename stored<S>::bits *x, int t,
+                                                       int length, float *window) {
+    constexpr int n = Taps + conv1d_vector(S);
+    uint32_t words[conv1d_words<S, n>];
+    conv1d_gather_words<S, n>(x, t - Taps, length, words);
+    conv1d_widen_words<S, n>(words, window);
+}
+
+/// Samples in front of the row, which a window of an odd row took along, become 0.
+template <int Halo, int N>
+__device__ __forceinline__ void conv1d_bct_clear_samples(int t, float (&window)[N]) {
+    if (t >= Halo) return;
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+        if (t + j < Halo) window[j] = 0.0f;
+}
+
+/// A thread's vectors. Odd: rows of x, y lie alike, but not all at multiples of 16 bytes.
+template <scalar S, int Taps, bool Odd>
 __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
-                                                     const conv1d_bct_self &self, bool shared,
-                                                     bool again) {
+                                                     const conv1d_bct_self &self) {
     using bits = typename stored<S>::bits;
     constexpr int v = conv1d_vector(S), halo = Taps, batch = conv1d_bct_batch(S, Taps);
+    constexpr int window_words = conv1d_words<S, halo + v>;
     const int length = static_cast<int>(a.length);
-    const uint32_t b = self.b, c = min(self.c, a.channel_count.d - 1);
-    const bits *x = static_cast<const bits *>(a.x) + b * a.x_stride.b + c * a.x_stride.c;
-    bits *y = static_cast<bits *>(a.y) + b * a.y_stride.b + c * a.y_stride.c;
+    const bits *x = static_cast<const bits *>(a.x) + self.b * a.x_stride.b + self.c * a.x_stride.c;
+    bits *y = static_cast<bits *>(a.y) + self.b * a.y_stride.b + self.c * a.y_stride.c;
     const auto offset_of = [](const void *p) {
         return static_cast<int>(reinterpret_cast<uintptr_t>(p) / sizeof(bits)) & (v - 1);
     };
-    const int offset = offset_of(y), stride = static_cast<int>(self.lanes) * v;
-    const int t0 = conv1d_bct_first(S, self.tile, self.lanes, self.lane, a.vectors, offset);
-    const bool exists = t0 < length && self.c < a.channel_count.d;
-    if (!shared && !exists) return;
+    const int offset = Odd ? offset_of(y) : 0, stride = static_cast<int>(self.lanes) * v;
+    int first = conv1d_bct_first(S, self.tile, self.lanes, self.lane, a.vectors, offset);
+    if (first >= length) return;
 
     // Plain vectors begin in least .. most.
-    int least = offset == 0 ? 0 : halo;
-    if (offset_of(x) != offset || !exists) least = length;
-    if constexpr (Full) {
-        if (!shared) {
-            if (!conv1d_sequence_of(a, b).live) least = length;
-            if (a.state_in != nullptr) least = max(least, static_cast<int>(a.width) - 1);
-        }
-    }
-    const int most = length - v;
+    conv1d_bct_range range{0, length - v};
+    if constexpr (Odd)
+        range = conv1d_bct_odd_range(S, halo, self.b * static_cast<int64_t>(a.channels) + self.c,
+                                     a.batch * a.channels, length, offset_of(x) == offset,
+                                     a.rows_packed);
 
     float taps[1][Taps], bias[1];
     unsigned done = 0; // bit i: vector i was plain
-    [[maybe_unused]] unsigned touched = 0;
 #pragma unroll 1
-    for (int i0 = 0, first = t0; i0 < a.vectors; i0 += batch, first += batch * stride) {
-        uint32_t words[batch][conv1d_words<S, halo + v>];
+    for (int i0 = 0; i0 < a.vectors; i0 += batch, first += batch * stride) {
+        uint32_t words[batch][window_words];
         unsigned plain = 0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
             const int t = first + i * stride;
-            const bool now = t >= least && t <= most;
+            const bool now = t >= range.least && t <= range.most;
             if (now) plain |= 1u << i;
-            if (now) conv1d_bct_load_window<S, halo>(x, t, words[i]);
+            if (now) conv1d_bct_load_window<S, halo, Odd>(x, t, words[i]);
         }
-        if (i0 == 0) conv1d_load_taps<S>(a, c, taps, bias);
-        if constexpr (Full) {
-            if (shared && i0 == 0) touched = conv1d_bct_touched<S>(a, self, again);
-            plain &= ~(touched >> i0);
-        }
+        if (i0 == 0) conv1d_load_taps<S>(a, self.c, taps, bias);
         done |= plain << i0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
             if ((plain >> i & 1u) == 0) continue;
             float window[halo + v], out[v];
+            if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
+            if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
             conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
-            store_elements<S, v == 8 ? 3 : 2>(y, first + i * stride, out, 1.0f);
+            if constexpr (Odd) {
+                conv1d_store_tokens<S, v>(y, first + i * stride, length, out);
+            } else {
+                store_elements<S, v == 8 ? 3 : 2>(y, first + i * stride, out, 1.0f);
+            }
         }
     }
-    if (!exists || done == (1u << a.vectors) - 1) return;
+    if (done == (1u << a.vectors) - 1) return;
     // Those of the others that the row has.
+    const int t0 = first - a.vectors * stride;
     const int last = min(a.vectors - 1, (length - 1 - t0) / stride);
     unsigned left = ~done & ((2u << last) - 1);
     while (left != 0) {
         const int t = t0 + (__ffs(static_cast<int>(left)) - 1) * stride;
         left &= left - 1;
-        float out[v];
-        if constexpr (Full) {
-            if (a.seq_idx != nullptr) {
-                conv1d_bct_edge_ids<S, Taps>(a, b, c, x, t, taps[0], bias[0], out);
-            } else {
-                conv1d_bct_edge_sequences<S, Taps>(a, b, c, x, t, taps[0], bias[0], out);
-            }
-        } else {
-            float window[halo + v];
-            conv1d_bct_edge_window<S, Taps>(x, t, length, window);
-            conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
-        }
+        float window[halo + v], out[v];
+        conv1d_bct_edge_window<S, Taps>(x, t, length, window);
+        conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
         conv1d_store_tokens<S, v>(y, t, length, out);
     }
 }
 
-template <scalar S, int Taps, bool Full>
-__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(Taps, Full))
+template <scalar S, int Taps, bool Odd>
+__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(S, Taps))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        conv1d_bct_self self;
-        const bool shared = Full && (a.spans != nullptr || a.seq_idx != nullptr);
-        if (shared) {
-            self = conv1d_bct_shared_self(a, block, threadIdx.x);
-        } else {
-            const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
-            if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
-            self = conv1d_bct_self_of(a, at);
-        }
-        conv1d_bct_tile_body<S, Taps, Full>(a, self, shared, block != blockIdx.x);
+        const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
+        if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
+        conv1d_bct_tile_body<S, Taps, Odd>(a, conv1d_bct_self_of(a, at));
     }
 }
 

@@ -25,11 +25,12 @@ struct conv1d_fwd_args {
     // Of the kernels with tiles; their layout headers say what they mean.
     bool w_wide, bias_wide, state_wide; ///< f32 beside 16-bit x
     bool w_packed;                      ///< four taps of a channel are one aligned access
+    bool rows_packed;                   ///< fwd_bct_tiled: rows of x lie behind one another
     bool channels_inner;                ///< fwd_any: threads side by side take channels
     uint32_t blocks;                    ///< that share all work
     conv1d_divisor across, channel_count;
     conv1d_divisor strips; ///< fwd_btc: of a row
-    int32_t strip;         ///< fwd_btc: tokens of a thread; fwd_bct_tiled: what rows may be off by
+    int32_t strip;         ///< fwd_btc: tokens of a thread
     int32_t vectors;       ///< fwd_bct_tiled: of a thread
 };
 

@@ -8,10 +8,10 @@
 
 namespace plait::impl::cuda {
 
-template <scalar S, int Taps, bool Full> kernel_entry conv1d_fwd_bct_tiled_entry() {
-    static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Full);
-    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, Full>>("conv1d.fwd_bct_tiled",
-                                                                   name.text);
+template <scalar S, int Taps, bool Odd> kernel_entry conv1d_fwd_bct_tiled_entry() {
+    static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Odd);
+    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, Odd>>("conv1d.fwd_bct_tiled",
+                                                                  name.text);
 }
 
 template <scalar S> kernel_entry conv1d_fwd_bct_entry() {
