@@ -340,7 +340,7 @@ __global__ void __launch_bounds__(conv1d_bwd_bct_threads, Case::min_blocks)
                 way.load(way.free, next, coming);
                 way.free = way.slot;
                 way.slot = way.behind(way.slot);
-                if (way.plain(here.tile)) {
+                if (way.plain(in, here)) {
                     conv1d_bct_step<Case, true>(way, s, in, here);
                 } else {
                     conv1d_bct_step<Case, false>(way, s, in, here);

@@ -152,7 +152,7 @@ template <class Case> struct conv1d_bct_row {
         conv1d_pin(copied_from);
         conv1d_pin(copied_to);
         plain_from = shifted || a.state_in ? 1 : 0;
-        plain_to = finite && !(Case::marked && a.marks) ? copied_to : 0;
+        plain_to = finite ? copied_to : 0;
         if (plain_to > tile_end) plain_to = tile_end;
         if (a.dstate_out) {
             // tiles whose tokens are all before the last state's
@@ -169,9 +169,6 @@ template <class Case> struct conv1d_bct_row {
         free = slot;
     }
 
-    __device__ __forceinline__ bool plain(int tile) const {
-        return tile >= plain_from && tile < plain_to;
-    }
     __device__ __forceinline__ conv1d_shared behind(conv1d_shared at) const {
         return at == last ? at - Case::stage * (conv1d_bwd_bct_stages - 1) : at + Case::stage;
     }
@@ -290,6 +287,19 @@ template <class Case> struct conv1d_bct_row {
             one = m.back | m.ahead << 4;
         }
         return one * (vec == 8 ? 0x0101010101010101u : uint64_t{0x01010101u});
+    }
+
+    /// Nothing is special about the tile at `at`, which `in` holds.
+    __device__ __forceinline__ bool plain(const conv1d_bct_chunk<Case> &in,
+                                          const conv1d_bct_cursor<Case> &at) const {
+        if (at.tile < plain_from || at.tile >= plain_to) return false;
+        if constexpr (Case::marked) {
+            constexpr uint64_t all = vec == 8 ? ~uint64_t{0} : 0xffffffffu;
+            if (a.marks)
+                return __all_sync(conv1d_all_lanes,
+                                  ((mark_bytes(in, at) ^ full_bytes()) & all) == 0);
+        }
+        return true;
     }
 
     template <bool Plain>
