@@ -235,8 +235,24 @@ TEST_CASE("conv1d.fwd_btc: strips cover the tokens in whole waves") {
 TEST_CASE("conv1d.fwd_btc: threads have each channel once") {
     for (const scalar s : types) {
         CHECK(conv1d_btc_vector(s, 4) * scalar_bytes(s) == (s == scalar::f32 ? 16 : 8));
-        CHECK(conv1d_btc_vector(s, 8) * scalar_bytes(s) == (s == scalar::f32 ? 8 : 4));
+        CHECK(conv1d_btc_vector(s, 8) * scalar_bytes(s) == (s == scalar::f32 ? 16 : 8));
+        CHECK(conv1d_btc_vector(s, 16) * scalar_bytes(s) == (s == scalar::f32 ? 8 : 4));
         CHECK(conv1d_btc_vector(s, 32) == 1);
+        for (const int taps : {4, 8, 16}) {
+            // Cells of all threads, tokens and slots, one after the other; all blocks of an SM.
+            const int bytes = conv1d_btc_slots(s, taps) * conv1d_btc_slot(s, taps);
+            CHECK(conv1d_btc_slot(s, taps) ==
+                  taps * conv1d_btc_threads * conv1d_btc_vector(s, taps) * scalar_bytes(s));
+            CHECK(conv1d_btc_slots(s, taps) >= 2);
+            CHECK(bytes <= 48 * 1024);
+            for (const bool full : {false, true}) {
+                const int blocks =
+                    conv1d_btc_blocks_per_sm(s, taps, conv1d_btc_vector(s, taps), full);
+                CHECK(blocks * (bytes + 1024) <= 227 * 1024);
+                // What is on its way into an SM.
+                CHECK(blocks * (bytes - conv1d_btc_slot(s, taps)) >= 48 * 1024);
+            }
+        }
     }
     for (const int taps : {4, 8, 16, 32})
         for (const int64_t channels : {1, 3, 31, 32, 33, 63, 64, 65, 97, 2001, 4093}) {

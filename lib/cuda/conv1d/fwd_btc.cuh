@@ -1,12 +1,12 @@
 // conv1d.fwd_btc: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], channels contiguous, x, y bf16,
-// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread holds a vector of 8 or 16
-// bytes of channels (single ones, 32 apart, where channels are not aligned or K > 8) with taps and
-// window in registers and walks a strip of tokens; tokens are loaded a group ahead of their use.
+// f16 or f32, w, bias, states of that type or f32, K <= 32. A thread holds a vector of 4 channels
+// (2 for K > 8; single ones, 32 apart, where they are not aligned or K > 16) with taps and window
+// in registers and walks a strip of tokens, which come to it by a ring of asynchronous copies.
 // Bytes: 2 elements an output; the halo in front of a strip comes from L2. An output takes K FMAs,
-// 6 slots of SiLU (16 bits) and 3 of the rest: 13 at K = 4, where 28 (16 bits) or 56 (f32) are free
+// 6 slots of SiLU (16 bits) and 5 of the rest: 15 at K = 4, where 28 (16 bits) or 56 (f32) are free
 // at the copy rate of an H200. f32 accumulators, one rounding. Bound: memory up to K = 8, issue
-// slots beyond. The first tokens of a sequence with a state or of a run of equal ids, and those
-// that fill no group, are computed one by one; all others know of neither.
+// slots beyond. All strips are computed as if a row were one sequence with zeros before it; then
+// the thread writes the first tokens of other sequences and of runs of equal ids again, one by one.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_btc_lane.cuh"
@@ -26,11 +26,95 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
     lane own;
     const bits *x; ///< first channel, token 0
     bits *y;
+    char *ring; ///< the thread's first cell
     float taps[V][Taps], bias[V];
 
-    /// Tokens t .. t + groups * group - 1 of a sequence that begins at `begin`.
+    /// Token t + U of a part that lies at `cells` of the ring.
+    template <conv1d_btc_walk How, int U>
+    __device__ __forceinline__ void token(const conv1d_fwd_args &a, const char *cells, bits *to,
+                                          float (&window)[Taps][V]) const {
+        lane::read(cells + U * conv1d_btc_threads * lane::cell, window[U]);
+        float out[V];
+#pragma unroll
+        for (int i = 0; i < V; ++i) out[i] = bias[i];
+#pragma unroll
+        for (int d = Taps - 1; d >= 0; --d) {
+            if (How == conv1d_btc_walk::masked && d >= static_cast<int>(a.width)) continue;
+#pragma unroll
+            for (int i = 0; i < V; ++i)
+                out[i] = __fmaf_rn(taps[i][d], window[(U - d + Taps) % Taps][i], out[i]);
+        }
+        finish<How == conv1d_btc_walk::silu>(a, window[U], out);
+        own.store(to, out);
+    }
+    template <conv1d_btc_walk How, bool Checked, int U>
+    __device__ __forceinline__ void part_of(const conv1d_fwd_args &a, const char *cells, bits *&to,
+                                            int left, float (&window)[Taps][V]) const {
+        if (Checked && U >= left) return;
+        token<How, U>(a, cells, to, window);
+        to += a.y_stride.t;
+        if constexpr (U + 1 < Taps) part_of<How, Checked, U + 1>(a, cells, to, left, window);
+    }
+
+    /// The next `left` tokens, at most a part, from `from` on.
+    __device__ __forceinline__ void fetch(const conv1d_fwd_args &a, int slot, const bits *&from,
+                                          int left) const {
+        if (left >= Taps) {
+#pragma unroll
+            for (int u = 0; u < Taps; ++u) {
+                own.copy(ring + slot + u * conv1d_btc_threads * lane::cell, from);
+                from += a.x_stride.t;
+            }
+        } else {
+#pragma unroll 1
+            for (int u = 0; u < left; ++u) {
+                own.copy(ring + slot + u * conv1d_btc_threads * lane::cell, from);
+                from += a.x_stride.t;
+            }
+        }
+        conv1d_ring_commit();
+    }
+
+    /// Tokens t .. stop - 1.
     template <conv1d_btc_walk How>
-    __device__ __forceinline__ void walk(const conv1d_fwd_args &a, int begin, int t, int groups) {
+    __device__ __forceinline__ void walk(const conv1d_fwd_args &a, int t, int stop) const {
+        constexpr int slots = conv1d_btc_slots(S, Taps);
+        constexpr int slot = conv1d_btc_slot(S, Taps), last = (slots - 1) * slot;
+        const bits *from = x + t * a.x_stride.t;
+        bits *to = y + t * a.y_stride.t;
+        int left = stop - t;
+        // Token t + u is window[u % Taps].
+        float window[Taps][V];
+        {
+            typename lane::raw before[Taps];
+            const bits *back = from;
+#pragma unroll
+            for (int i = 0; i < slots - 1; ++i) fetch(a, i * slot, from, left - i * Taps);
+#pragma unroll
+            for (int d = 1; d < Taps; ++d) {
+                before[d] = typename lane::raw{};
+                back -= a.x_stride.t;
+                if (t - d >= 0) before[d] = own.load(back);
+            }
+#pragma unroll
+            for (int d = 1; d < Taps; ++d) lane::widen_all(before[d], window[Taps - d]);
+        }
+        int at = 0, fill = last;
+#pragma unroll 1
+        for (; left >= Taps; left -= Taps) {
+            conv1d_ring_wait<slots - 2>();
+            fetch(a, fill, from, left - (slots - 1) * Taps);
+            part_of<How, false, 0>(a, ring + at, to, Taps, window);
+            fill = at;
+            at = at == last ? 0 : at + slot;
+        }
+        conv1d_ring_wait<0>();
+        part_of<How, true, 0>(a, ring + at, to, left, window);
+    }
+
+    /// Tokens t .. t + groups * group - 1.
+    template <conv1d_btc_walk How>
+    __device__ __forceinline__ void walk_groups(const conv1d_fwd_args &a, int t, int groups) {
         const int width = static_cast<int>(a.width);
         const int64_t x_step = a.x_stride.t, y_step = a.y_stride.t;
         const bits *from = x + t * x_step;
@@ -46,7 +130,7 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
             for (int d = 1; d < Taps; ++d) {
                 before[d] = typename lane::raw{};
                 back -= x_step;
-                if (t - d >= begin) before[d] = own.load(back);
+                if (t - d >= 0) before[d] = own.load(back);
             }
 #pragma unroll
             for (int u = 0; u < group; ++u) {
@@ -158,36 +242,37 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
         for (; t < stop; ++t) own.store(y + t * a.y_stride.t, out);
     }
 
-    /// Tokens from `first` on that have only samples of x and zeros before them; those from t on to
-    /// `first` and those that fill no group one by one.
-    template <bool Full>
-    __device__ __forceinline__ void tokens(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                           const int32_t *ids, int t, int first, int stop) {
-        const int groups = (stop - first) / group;
-        const int begin = static_cast<int>(s.begin);
-        if (Full) singles<Full>(a, s, ids, t, first);
-        if (groups > 0) {
-            if (a.width != Taps) {
-                walk<conv1d_btc_walk::masked>(a, begin, first, groups);
-            } else if (a.silu && !a.residual) {
-                walk<conv1d_btc_walk::silu>(a, begin, first, groups);
-            } else {
-                walk<conv1d_btc_walk::exact>(a, begin, first, groups);
-            }
+    template <conv1d_btc_walk How>
+    __device__ __forceinline__ void row_as(const conv1d_fwd_args &a, int t, int stop) {
+        if constexpr (Strided) {
+            const int groups = (stop - t) / group;
+            if (groups > 0) walk_groups<How>(a, t, groups);
+            singles<false>(a, {0, 0, 0, true}, nullptr, t + groups * group, stop);
+        } else {
+            walk<How>(a, t, stop);
         }
-        // All that is before these is a sample of x or a zero, too.
-        singles<false>(a, {begin, 0, 0, true}, nullptr, first + groups * group, stop);
     }
 
-    /// Tokens t .. stop - 1 of a live sequence.
+    /// Tokens t .. stop - 1 of a row that is one sequence with zeros before it.
+    __device__ __forceinline__ void row(const conv1d_fwd_args &a, int t, int stop) {
+        if (a.width != Taps) {
+            row_as<conv1d_btc_walk::masked>(a, t, stop);
+        } else if (a.silu && !a.residual) {
+            row_as<conv1d_btc_walk::silu>(a, t, stop);
+        } else {
+            row_as<conv1d_btc_walk::exact>(a, t, stop);
+        }
+    }
+
+    /// Of tokens t .. stop - 1 of a live sequence those that are not as `row` left them.
     __device__ __forceinline__ void sequence(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                             const int32_t *ids, int t, int stop) {
+                                             const int32_t *ids, int t, int stop) const {
         const int begin = static_cast<int>(s.begin), history = static_cast<int>(a.width) - 1;
         while (t < stop) {
             int end = stop, first = t;
             bool pads = false;
             if (ids == nullptr) {
-                if (a.state_in != nullptr) first = max(t, min(begin + history, stop));
+                if (a.state_in != nullptr || begin > 0) first = max(t, min(begin + history, stop));
             } else {
                 // A run of equal ids; its first tokens look at what is before it.
                 const int32_t id = __ldg(ids + t * a.ids_t);
@@ -202,7 +287,7 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
             if (pads) {
                 zeros(a, t, end);
             } else {
-                tokens<true>(a, s, ids, t, first, end);
+                singles<true>(a, s, ids, t, first);
             }
             t = end;
         }
@@ -222,11 +307,13 @@ __device__ __forceinline__ void conv1d_btc_strip_body(const conv1d_fwd_args &a, 
     if (self.own.channel >= a.channels) return;
     self.x = static_cast<const bits *>(a.x) + b * a.x_stride.b + self.own.channel;
     self.y = static_cast<bits *>(a.y) + b * a.y_stride.b + self.own.channel;
+    if constexpr (!Strided) {
+        extern __shared__ __align__(16) char shared[];
+        self.ring = shared + static_cast<int>(threadIdx.x) * decltype(self.own)::cell;
+    }
     self.own.load_taps(a, self.taps, self.bias);
-    if constexpr (!Full) {
-        const conv1d_sequence s{0, a.length, 0, true};
-        self.template tokens<false>(a, s, nullptr, t, t, end);
-    } else {
+    self.row(a, t, end);
+    if constexpr (Full) {
         const int32_t *ids = a.seq_idx == nullptr ? nullptr : a.seq_idx + b * a.ids_b;
         int64_t n = a.spans == nullptr ? static_cast<int64_t>(b) : conv1d_find_sequence(a, t);
         while (t < end) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
+#include "lib/cuda/conv1d/fwd_btc_ring.cuh"
 #include "lib/cuda/conv1d/fwd_vector.cuh"
 
 namespace plait::impl::cuda {
@@ -12,6 +13,7 @@ PLAIT_HD constexpr int conv1d_log2(int n) { return n == 8 ? 3 : n == 4 ? 2 : n =
 template <scalar S, int V, bool Strided> struct conv1d_btc_lane {
     using bits = typename stored<S>::bits;
     using raw = raw_elements<S, conv1d_log2(V)>;
+    static constexpr int cell = sizeof(raw); ///< bytes of a token in the ring
 
     int64_t channel; ///< the first
 
@@ -24,6 +26,12 @@ template <scalar S, int V, bool Strided> struct conv1d_btc_lane {
 
     __device__ __forceinline__ raw load(const bits *p) const {
         return __ldg(reinterpret_cast<const raw *>(p));
+    }
+    __device__ __forceinline__ void copy(char *to, const bits *p) const {
+        conv1d_ring_copy<cell>(to, p);
+    }
+    static __device__ __forceinline__ void read(const char *from, float (&out)[V]) {
+        widen_all(*reinterpret_cast<const raw *>(from), out);
     }
     static __device__ __forceinline__ void widen_all(const raw &r, float (&out)[V]) {
         widen_raw<S, conv1d_log2(V)>(r, out);

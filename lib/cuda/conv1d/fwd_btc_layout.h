@@ -13,17 +13,31 @@ constexpr int conv1d_btc_taps(int64_t width) {
     return width <= 4 ? 4 : width <= 8 ? 8 : width <= 16 ? 16 : width <= 32 ? 32 : 0;
 }
 
-/// Tokens that are loaded before the first of them is used. A multiple of the taps, so that the
-/// place of a token in the window is known at compile time.
+/// Threads of single elements: tokens that are loaded before the first of them is used. A multiple
+/// of the taps, so that the place of a token in the window is known at compile time.
 PLAIT_HD constexpr int conv1d_btc_group(int taps) { return taps < 8 ? 8 : taps; }
 
 /// Tokens of a group that are loaded together, when all of them in the group before are done.
 PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_group(taps) / 2; }
 
-/// Channels of a thread that lie side by side: 8 or 16 bytes with few taps, as many as leave
-/// registers for enough threads with more. 1: there is none.
+/// Channels of a thread that lie side by side: as many as leave registers for enough threads. 1:
+/// there is none.
 PLAIT_HD constexpr int conv1d_btc_vector(scalar, int taps) {
-    return taps == 4 ? 4 : taps == 8 ? 2 : 1;
+    return taps <= 8 ? 4 : taps == 16 ? 2 : 1;
+}
+
+/// The ring of threads with vectors: slots of as many tokens as there are taps, then threads, each
+/// with a cell of a vector.
+PLAIT_HD constexpr int conv1d_btc_cell(scalar s, int taps) {
+    return conv1d_btc_vector(s, taps) * (s == scalar::f32 ? 4 : 2);
+}
+PLAIT_HD constexpr int conv1d_btc_slot(scalar s, int taps) {
+    return taps * conv1d_btc_threads * conv1d_btc_cell(s, taps);
+}
+/// Slots; one of them is read, the others (8 to 16 KiB) are on their way.
+PLAIT_HD constexpr int conv1d_btc_slots(scalar s, int taps) {
+    const int slot = conv1d_btc_slot(s, taps);
+    return slot <= 4096 ? 4 : slot <= 8192 ? 3 : 2;
 }
 
 /// Channels of a thread whose accesses are single elements, this far apart.
@@ -46,9 +60,12 @@ constexpr int64_t conv1d_btc_groups(int64_t channels, int taps, int vector) {
 
 /// Blocks that registers must leave room for on an SM.
 PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, bool full) {
-    const bool half = s != scalar::f32;
-    if (taps == 4) return vector == 1 ? (full ? 5 : 7) : full ? 3 : half ? 6 : 4;
-    if (taps == 8) return half || (vector == 1 && full) ? 4 : 5;
+    if (taps == 4) {
+        if (vector == 1) return full ? 5 : 6;
+        return full ? (s == scalar::f16 ? 5 : 6) : s == scalar::bf16 ? 8 : 7;
+    }
+    if (vector > 1) return taps == 8 && !full ? 4 : 3;
+    if (taps == 8) return s != scalar::f32 || full ? 4 : 5;
     return taps == 16 ? (full ? 3 : 4) : 2;
 }
 
@@ -95,8 +112,9 @@ constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, in
     a.strips = conv1d_divisor_of(strips);
     a.strip = strip;
     a.blocks = static_cast<uint32_t>(blocks);
-    return conv1d_fwd_launch(conv1d_btc_variant(a.x_type, taps, vector, full), conv1d_btc_threads,
-                             blocks, 0);
+    return conv1d_fwd_launch(
+        conv1d_btc_variant(a.x_type, taps, vector, full), conv1d_btc_threads, blocks,
+        vector > 1 ? conv1d_btc_slots(a.x_type, taps) * conv1d_btc_slot(a.x_type, taps) : 0);
 }
 
 } // namespace plait::impl
