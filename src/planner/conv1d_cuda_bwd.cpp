@@ -44,12 +44,11 @@ bool runs_offsets(const conv1d_problem &p) {
 struct main_step {
     const char *kernel;
     conv1d_launch launch;
-    conv1d_btc_args args; ///< of which the other kernels take the base
+    conv1d_bwd_args args;
 };
 
 main_step main_of(way how, const conv1d_problem &p, const profile &device) {
-    main_step m{};
-    static_cast<conv1d_bwd_args &>(m.args) = conv1d_bwd_args_of(p);
+    main_step m{nullptr, {}, conv1d_bwd_args_of(p)};
     switch (how) {
     case way::bct:
         m.kernel = "conv1d.bwd_bct";
@@ -69,7 +68,7 @@ main_step main_of(way how, const conv1d_problem &p, const profile &device) {
 
 bool runs_marks(way how, const conv1d_problem &p) {
     if (how == way::any || !runs_main(p)) return false;
-    return how == way::bct ? conv1d_bwd_bct_reads_marks(p) : conv1d_bwd_btc_reads_marks(p);
+    return how == way::bct ? conv1d_bwd_bct_reads_marks(p) : conv1d_bwd_marked(p);
 }
 
 /// The main kernel writes dw and dbias itself.
@@ -343,8 +342,7 @@ step main_of_step(const problem &problem, way how, const main_step &m, const pie
         s.operands.push_back(output_of(problem, PLAIT_DBIAS));
         s.bytes_written += bytes_of(problem, {PLAIT_DW, PLAIT_DBIAS});
     }
-    s.args = how == way::btc ? step_args(m.args)
-                             : step_args(static_cast<const conv1d_bwd_args &>(m.args));
+    s.args = step_args(m.args);
     s.bytes_read = bytes_of(problem, {PLAIT_X, PLAIT_DY, PLAIT_W, PLAIT_BIAS, PLAIT_SEQ_IDX,
                                       PLAIT_STATE_IN, PLAIT_DSTATE_OUT});
     s.bytes_written += bytes_of(problem, {PLAIT_DX});

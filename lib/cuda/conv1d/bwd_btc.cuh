@@ -5,55 +5,194 @@
 // dy of the next tiles are on their way into a ring in shared memory, of which a thread reads only
 // what it copied (bwd_btc_ring.cuh). A part of a row begins one tile behind its end, for g. Only
 // the first tile of a walk, tiles at ends of rows or with marks that are not full test tokens.
-// Bytes: x, dy, dx once (r = 1.5), and 2 K tokens of x, K of dy for each walk. Loose stores: lanes
-// exchange elements. Precision: f32, one rounding. Bound: DRAM up to K = 4, then arithmetic.
+// Bytes: x, dy, dx once (r = 1.5), and 2 K tokens of x, K of dy for each walk. Bound: DRAM up to K
+// = 4, then arithmetic.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_btc_token.cuh"
+#include "lib/cuda/conv1d/bwd_btc_ring.cuh"
+#include "lib/cuda/conv1d/bwd_edge.cuh"
 
 namespace plait::impl::cuda {
 
-/// Marks of the tile at t0, a byte for each token; of tokens outside the row: 0.
+template <scalar S, int Taps, bool Loose, bool Marked, conv1d_act Act> struct conv1d_btc_case {
+    static constexpr scalar type = S;
+    static constexpr int taps = Taps, history = Taps - 1;
+    static constexpr bool loose = Loose, marked = Marked, fast = S != scalar::f32;
+    static constexpr int log_vec = conv1d_bwd_btc_log_vec(S, Taps), vec = 1 << log_vec;
+    static constexpr conv1d_act act = Act;
+    static constexpr int threads = conv1d_bwd_btc_threads;
+    static constexpr int min_blocks = conv1d_bwd_btc_blocks(S, Taps, Marked);
+    static constexpr int depth = conv1d_bwd_btc_depth(S, Taps, Loose);
+    static constexpr int cell = conv1d_bwd_btc_cell(S, Taps, Loose);
+    static constexpr int slot = conv1d_bwd_btc_slot(S, Taps, Loose);
+    /// Fewer taps than the instantiation has: the oldest are skipped.
+    static constexpr bool shorter = Taps > 4;
+    using bits = typename stored<S>::bits;
+};
+
+/// Everything that a thread keeps over a walk.
+template <class Case> struct conv1d_btc_sums {
+    float w[Case::taps][Case::vec], dw[Case::taps][Case::vec];
+    float bias[Case::vec], dbias[Case::vec];
+    int skipped; ///< taps
+
+    __device__ __forceinline__ bool skips(int k) const {
+        return Case::shorter && k < 3 && k < skipped;
+    }
+};
+
+/// Adds to dw what taps of token t read from states.
 template <class Case>
-__device__ __forceinline__ uint32_t conv1d_btc_marks(const conv1d_btc_row<Case> &row, int t0) {
-    const int64_t at = static_cast<int64_t>(row.b) * row.a.length + t0;
-    const uint32_t *const from = static_cast<const uint32_t *>(row.a.marks) + (at >> 2);
-    const int tokens = row.end - t0 < Case::taps ? row.end - t0 : Case::taps;
-    if (tokens <= 0) return 0;
-    return conv1d_btc_shift(__ldg(from), __ldg(from + 1), 8u * static_cast<uint32_t>(at)) &
-           (tokens >= 4 ? ~0u : (1u << (8 * tokens)) - 1u);
+__device__ __forceinline__ void conv1d_btc_edge_dw(const conv1d_bwd_args &a, int64_t b, int64_t c,
+                                                   int64_t t, const float (&g)[Case::vec],
+                                                   conv1d_btc_sums<Case> &s) {
+    const conv1d_sequence q = conv1d_sequence_of(a, b, t);
+    for (int e = 0; e < Case::vec && c + e < a.channels; ++e)
+        for (int k = 0; k < a.width; ++k) {
+            const int64_t p = t - (a.width - 1) + k;
+            if (p >= q.begin || !conv1d_counts(a, q, b, t, p)) continue;
+            const float x = conv1d_input<float>(a, q, b, c + e, p), ge = conv1d_pick(g, e);
+#pragma unroll
+            for (int i = 0; i < Case::taps; ++i)
+#pragma unroll
+                for (int f = 0; f < Case::vec; ++f)
+                    if (i == k && f == e) s.dw[i][f] = conv1d_fma(ge, x, s.dw[i][f]);
+        }
 }
 
-/// The same where no token has a sequence of its own: only states and ends of rows matter.
-template <class Case>
-__device__ __forceinline__ uint32_t conv1d_btc_row_marks(const conv1d_btc_row<Case> &row, int t0) {
-    constexpr conv1d_mark full = conv1d_full_mark(Case::taps);
-    uint32_t out = 0;
+/// A row of a walk as a thread sees it.
+template <class Case> struct conv1d_btc_row {
+    const conv1d_bwd_args &a;
+    int b;
+    int64_t c;
+    int end;     ///< of the row
+    bool own;    ///< the tile is of the walk, not the one behind it
+    bool writes; ///< dx
+    int left;    ///< channels of the row from the thread's on, or more than it has
+};
+
+/// Token t, whose place in its tile is R. x[i] and g[i] are windows over positions modulo taps.
+/// Not Checked: the token and all that its taps meet are in the row, the token in the walk.
+template <class Case, bool Checked, bool Masked, int R>
+__device__ __forceinline__ void
+conv1d_btc_token(const conv1d_btc_row<Case> &row, int t, conv1d_mark mark,
+                 const float (&dy)[Case::vec], const float (&x)[Case::taps][Case::vec],
+                 float (&g)[Case::taps][Case::vec], conv1d_btc_sums<Case> &s,
+                 typename Case::bits *dx_at) {
+    constexpr int taps = Case::taps, history = Case::history, vec = Case::vec;
+    const conv1d_bwd_args &a = row.a;
+    float pre[vec];
 #pragma unroll
-    for (int r = 0; r < Case::taps; ++r) {
-        const int t = t0 + r;
-        conv1d_mark m = full;
-        if (row.a.state_in && t < Case::history) {
-            m.back = (2u << t) - 1u;
-            m.ahead |= 1u;
+    for (int e = 0; e < vec; ++e) pre[e] = s.bias[e];
+    const bool silu = Case::act == conv1d_act::silu || (Case::act == conv1d_act::asked && a.silu);
+    if (silu) {
+#pragma unroll
+        for (int k = 0; k < taps; ++k) {
+            if (s.skips(k) || (Masked && !(mark.back >> (history - k) & 1u))) continue;
+            if (Checked && t < history - k) continue; // a weight may be infinite
+#pragma unroll
+            for (int e = 0; e < vec; ++e)
+                pre[e] = conv1d_fma(s.w[k][e], x[(R + 1 + k) % taps][e], pre[e]);
         }
-        if (row.a.dstate_out && t + row.a.entries >= row.end) m.ahead |= 1u;
-        if (t < row.end) out |= (m.back | m.ahead << 4) << (8 * (r & 3));
+        if (Masked && (mark.ahead & 1u)) {
+            const conv1d_sequence q = conv1d_sequence_of(a, row.b, t);
+            for (int e = 0; e < vec && row.c + e < a.channels; ++e)
+                conv1d_put(pre, e, conv1d_pre<float>(a, q, row.b, row.c + e, t));
+        }
     }
-    return out;
+    const bool there = !Checked || t < row.end;
+    const bool live = there && (!Masked || (mark.back & 1u));
+#pragma unroll
+    for (int e = 0; e < vec; ++e) {
+        const float one = silu ? conv1d_silu_gradient<Case::fast>(dy[e], pre[e]) : dy[e];
+        g[R][e] = live ? one : 0.0f;
+    }
+    if (Checked && !row.own) return;
+#pragma unroll
+    for (int e = 0; e < vec; ++e) s.dbias[e] = conv1d_add(s.dbias[e], g[R][e]);
+#pragma unroll
+    for (int k = 0; k < taps; ++k) {
+        if (s.skips(k) || (Masked && !(mark.back >> (history - k) & 1u))) continue;
+        if (Checked && t < history - k) continue;
+#pragma unroll
+        for (int e = 0; e < vec; ++e)
+            s.dw[k][e] = conv1d_fma(g[R][e], x[(R + 1 + k) % taps][e], s.dw[k][e]);
+    }
+    if (Masked && (mark.ahead & 1u) && live) conv1d_btc_edge_dw<Case>(a, row.b, row.c, t, g[R], s);
+    float dx[vec];
+#pragma unroll
+    for (int e = 0; e < vec; ++e) dx[e] = 0;
+#pragma unroll
+    for (int j = 0; j < taps; ++j) {
+        if (s.skips(history - j)) continue;
+        if (Masked && !((j == 0 ? mark.back : mark.ahead >> j) & 1u)) continue;
+        if (Checked && t + j >= row.end) continue;
+#pragma unroll
+        for (int e = 0; e < vec; ++e)
+            dx[e] = conv1d_fma(s.w[history - j][e], g[(R + j) % taps][e], dx[e]);
+    }
+    if (Masked && (mark.ahead & 1u) && live) {
+        const conv1d_sequence q = conv1d_sequence_of(a, row.b, t);
+        for (int e = 0; e < vec && row.c + e < a.channels; ++e)
+            conv1d_put(
+                dx, e,
+                conv1d_add(conv1d_pick(dx, e), conv1d_tail<float>(a, q, row.b, row.c + e, t)));
+    }
+    if (Case::marked && a.residual) {
+#pragma unroll
+        for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], live ? dy[e] : 0.0f);
+    }
+    if (!row.writes || !there) return;
+    if constexpr (Case::loose) {
+#pragma unroll
+        for (int e = 0; e < vec; ++e)
+            if (e == 0 || e < row.left) store_elements<Case::type, 0>(dx_at, e, dx + e, 1.0f);
+    } else {
+        store_elements<Case::type, Case::log_vec>(dx_at, 0, dx, 1.0f);
+    }
+}
+
+/// Tokens t0 + R .. t0 of a tile that lies at `slot` of the ring.
+template <class Case, bool Checked, bool Masked, int R>
+__device__ __forceinline__ void
+conv1d_btc_tile(const conv1d_btc_row<Case> &row, const conv1d_btc_source<Case> &from,
+                typename Case::bits *dx, int t0, const char *slot, uint32_t marks,
+                float (&x)[Case::taps][Case::vec], float (&g)[Case::taps][Case::vec],
+                conv1d_btc_sums<Case> &s) {
+    float dy[Case::vec];
+    from.template read<false>(slot, R, x[(R + 1) % Case::taps]);
+    from.template read<true>(slot, R, dy);
+    const conv1d_mark mark = {marks >> (8 * (R & 3)) & 15u, marks >> (8 * (R & 3) + 4) & 15u};
+    conv1d_btc_token<Case, Checked, Masked, R>(row, t0 + R, mark, dy, x, g, s,
+                                               conv1d_btc_off(dx, R, row.a.vdx));
+    if constexpr (R > 0)
+        conv1d_btc_tile<Case, Checked, Masked, R - 1>(row, from, dx, t0, slot, marks, x, g, s);
+}
+
+/// Marks of the tile at t0; of tokens outside the row: 0.
+template <class Case>
+__device__ __forceinline__ void conv1d_btc_marks(const conv1d_btc_row<Case> &row, int t0,
+                                                 uint32_t (&marks)[Case::taps]) {
+    if constexpr (Case::marked) {
+        const uint8_t *const from = static_cast<const uint8_t *>(row.a.marks) +
+                                    static_cast<int64_t>(row.b) * row.a.length + t0;
+        const bool all = t0 >= 0 && t0 + Case::taps <= row.end;
+#pragma unroll
+        for (int r = 0; r < Case::taps; ++r)
+            marks[r] = all || (t0 + r >= 0 && t0 + r < row.end) ? __ldg(from + r) : 0u;
+    }
 }
 
 /// One row of a walk.
 template <class Case>
 __device__ __forceinline__ void
-conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, char *dx,
-                    const conv1d_bwd_part &part, conv1d_btc_sums<Case> &s) {
+conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, typename Case::bits *dx,
+                    char *ring, const conv1d_bwd_part &part, conv1d_btc_sums<Case> &s) {
     constexpr int taps = Case::taps, depth = Case::depth;
-    const conv1d_btc_spot ring = row.ring;
     const int top = part.tile_end < row.a.tiles ? part.tile_end : part.tile_end - 1;
     float x[taps][Case::vec], g[taps][Case::vec];
     int t0 = top * taps;
-    dx = conv1d_btc_on(dx, -row.a.dx_step * (t0 + Case::history));
+    dx += t0 * row.a.vdx.t;
     from.start(t0);
 #pragma unroll
     for (int r = 0; r < taps; ++r) {
@@ -61,76 +200,64 @@ conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, char
 #pragma unroll
         for (int e = 0; e < Case::vec; ++e) g[r][e] = 0;
     }
+    uint32_t marks[taps] = {};
+    conv1d_btc_marks<Case>(row, t0, marks);
     int ahead = top; // the next tile to be copied
 #pragma unroll 1
     for (int i = 0; i < depth - 1; ++i, --ahead) {
-        if (ahead >= part.tile) {
-            from.fetch_checked(ring + i * Case::slot, ahead * taps, row.end);
-        } else {
-            from.pass();
-        }
+        if (ahead >= part.tile) from.fetch_checked(ring + i * Case::slot, ahead * taps, row.end);
         conv1d_btc_commit();
+        from.step();
     }
     row.own = top < part.tile_end;
-    // the last place of a tile that, with the tokens behind it, is in the row, and not at states
-    int inner = row.end - Case::history - taps;
-    const bool marks = Case::marked && row.a.marks;
-    uint32_t next = 0;
-    if constexpr (Case::marked) {
-        if (!marks && row.a.dstate_out && row.a.entries > Case::history)
-            inner = row.a.entries < row.end ? static_cast<int>(row.end - row.a.entries) - taps : -1;
-        if (marks) next = conv1d_btc_marks<Case>(row, t0);
-    }
-    // tiles from 1 on whose first tokens are less than this are plain; the first is not
-    unsigned limit = row.writes && inner >= taps ? static_cast<unsigned>(inner - taps) + 1u : 0u;
-    conv1d_btc_keep(limit);
-    unsigned plain_below = 0;
-    conv1d_btc_spot at = ring, before = ring + (depth - 1) * Case::slot;
+    int at = 0, before = (depth - 1) * Case::slot;
+    bool first = true;
 #pragma unroll 1
     for (int tile = top; tile >= part.tile; --tile, --ahead) {
         conv1d_btc_wait<depth - 2>();
         if (ahead > 0 && ahead >= part.tile && !from.careful) {
-            from.fetch(before);
+            from.fetch(ring + before);
         } else if (ahead >= part.tile) {
-            from.fetch_checked(before, ahead * taps, row.end);
+            from.fetch_checked(ring + before, ahead * taps, row.end);
         }
         conv1d_btc_commit();
-        bool plain = static_cast<unsigned>(t0 - taps) < plain_below;
-        uint32_t now = next;
+        from.step();
+        uint32_t now = 0;
+        bool plain = !first && tile > 0 && t0 + taps + Case::history <= row.end;
         if constexpr (Case::marked) {
             constexpr conv1d_mark full = conv1d_full_mark(taps);
             constexpr uint32_t one = full.back | full.ahead << 4;
             constexpr uint32_t all = 0x01010101u * one >> (32 - 8 * taps);
-            if (marks) {
-                plain = plain && now == all;
-                if (tile > part.tile) next = conv1d_btc_marks<Case>(row, t0 - taps);
-            } else if (!plain) {
-                now = conv1d_btc_row_marks<Case>(row, t0);
-            }
+#pragma unroll
+            for (int r = 0; r < taps; ++r) now |= marks[r] << (8 * r);
+            plain = plain && now == all;
+            if (tile > part.tile) conv1d_btc_marks<Case>(row, t0 - taps, marks);
         }
         if (plain) {
-            conv1d_btc_tile<Case, false, false>(row, from, dx, t0, at, now, x, g, s);
+            conv1d_btc_tile<Case, false, false, taps - 1>(row, from, dx, t0, ring + at, now, x, g,
+                                                          s);
         } else {
-            if constexpr (Case::stash) conv1d_btc_move<Case, true>(ring, s);
-            conv1d_btc_tile<Case, true, Case::marked>(row, from, dx, t0, at, now, x, g, s);
-            if constexpr (Case::stash) conv1d_btc_move<Case, false>(ring, s);
+            conv1d_btc_tile<Case, true, Case::marked, taps - 1>(row, from, dx, t0, ring + at, now,
+                                                                x, g, s);
         }
-        plain_below = limit;
+        first = false;
         row.own = true;
+        from.passed();
         t0 -= taps;
+        dx = conv1d_btc_off(dx, -taps, row.a.vdx);
         before = at;
-        at = at == ring + (depth - 1) * Case::slot ? ring : at + Case::slot;
+        at = at == (depth - 1) * Case::slot ? 0 : at + Case::slot;
     }
     conv1d_btc_wait<0>();
 }
 
 template <class Case>
 __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
-    conv1d_bwd_btc(const __grid_constant__ conv1d_btc_args a) {
+    conv1d_bwd_btc(const __grid_constant__ conv1d_bwd_args a) {
     extern __shared__ __align__(16) char shared[];
     constexpr int vec = Case::vec;
     const int thread = static_cast<int>(threadIdx.x);
-    const conv1d_btc_spot ring = conv1d_btc_spot_of(shared + thread * Case::cell);
+    char *const ring = shared + thread * Case::cell;
     float(*const sums)[Case::threads] =
         reinterpret_cast<float(*)[Case::threads]>(shared + Case::depth * Case::slot);
     const int lanes = 1 << a.log_lanes, lane = thread & (lanes - 1);
@@ -141,8 +268,7 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
         // neighbouring blocks read neighbouring channels
         const int64_t slot = item / groups, c0 = (item % groups) << (a.log_lanes + Case::log_vec);
         const int64_t c = c0 + (lane << Case::log_vec);
-        // lanes without channels go along where lanes meet
-        const bool active = c < a.channels || (Case::loose && lanes == 32);
+        const bool active = c < a.channels;
         const conv1d_bwd_part part =
             conv1d_bwd_part_of(a, slot * walks + (thread >> a.log_lanes), a.batch);
         conv1d_btc_sums<Case> s;
@@ -167,21 +293,11 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
         for (int64_t b = part.row; active && b < part.row_end; ++b) {
             const conv1d_btc_source<Case> from(a, b, c);
             const conv1d_btc_row<Case> row = {
-                a,
-                static_cast<int>(b),
-                c,
-                static_cast<int>(a.length),
-                false,
-                a.dx != nullptr,
-                ring,
-                lanes == 32,
-                lanes == 32 ? conv1d_bwd_btc_alone(lane, from.left, vec)
-                            : (2u << (from.left < vec ? from.left : vec)) - 2u};
-            conv1d_btc_walk_row<Case>(
-                row, from,
-                reinterpret_cast<char *>(static_cast<typename Case::bits *>(a.dx) + b * a.vdx.b +
-                                         c),
-                part, s);
+                a,     static_cast<int>(b), c,        static_cast<int>(a.length),
+                false, a.dx != nullptr,     from.left};
+            conv1d_btc_walk_row<Case>(row, from,
+                                      static_cast<typename Case::bits *>(a.dx) + b * a.vdx.b + c,
+                                      ring, part, s);
         }
         if (!a.partial) continue;
         float *const to = static_cast<float *>(a.partial) + slot * (a.width + 1) * a.channels;
@@ -202,7 +318,6 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
                 to[(k - s.skipped) * a.channels + c0 + i] = sum;
             }
         }
-        if constexpr (Case::stash) __syncthreads(); // the sums, which lie in the stash, are read
     }
 }
 

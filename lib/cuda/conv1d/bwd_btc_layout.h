@@ -10,12 +10,6 @@
 
 namespace plait::impl {
 
-/// The steps are constants of the launch, which additions take as they are.
-struct conv1d_btc_args : conv1d_bwd_args {
-    int64_t x_step = 0, dy_step = 0, dx_step = 0; ///< bytes from a token to the one before it
-    uint32_t x_turn = 0, dy_turn = 0;             ///< bits, modulo 32
-};
-
 inline constexpr int conv1d_bwd_btc_threads = 128;
 inline constexpr int conv1d_bwd_btc_longest = 8; ///< width
 
@@ -42,48 +36,15 @@ PLAIT_HD constexpr int conv1d_bwd_btc_depth(scalar x, int taps, bool loose) {
                : 4;
 }
 
-/// Bytes of a stash for sums, [sum][thread] in cells of the ring's size; 0: not needed.
-PLAIT_HD constexpr int conv1d_bwd_btc_stash(scalar x, int taps, bool marked, bool loose) {
-    const int log_vec = conv1d_bwd_btc_log_vec(x, taps);
-    return marked && !loose && log_vec == 2 ? ((taps + 1) << log_vec) * conv1d_bwd_btc_threads * 4
-                                            : 0;
-}
-
-/// The ring; behind it sums of a tap, or the stash.
-PLAIT_HD constexpr int conv1d_bwd_btc_smem(scalar x, int taps, bool marked, bool loose) {
-    const int sums = (conv1d_bwd_btc_threads << conv1d_bwd_btc_log_vec(x, taps)) * 4;
-    const int stash = conv1d_bwd_btc_stash(x, taps, marked, loose);
+PLAIT_HD constexpr int conv1d_bwd_btc_smem(scalar x, int taps, bool loose) {
     return conv1d_bwd_btc_depth(x, taps, loose) * conv1d_bwd_btc_slot(x, taps, loose) +
-           (stash > sums ? stash : sums);
-}
-
-/// Loose stores of a warp whose lanes hold neighbouring channels: the chunk of `vec` elements at
-/// the multiple of its size at or below the thread's first element, k elements below it, holds the
-/// last k of the lane before and the first vec - k of the thread. Byte k: bit 0: the chunk is
-/// stored whole; bit 1 + e: the thread stores its element e alone. `left`: channels of the row from
-/// the thread's on, or any number from 2 vec on.
-PLAIT_HD constexpr uint32_t conv1d_bwd_btc_alone(int lane, int left, int vec) {
-    uint32_t out = 0;
-    for (int k = 0; k < vec; ++k) {
-        const bool whole = (lane > 0 || k == 0) && left >= vec - k;
-        const bool next = lane < 31 && left >= 2 * vec - k; // the chunk of the next lane is whole
-        uint32_t byte = whole ? 1u : 0u;
-        for (int e = 0; e < vec && e < left; ++e)
-            if (e < vec - k ? !whole : !next) byte |= 2u << e;
-        out |= byte << (8 * k);
-    }
-    return out;
+           (conv1d_bwd_btc_threads << conv1d_bwd_btc_log_vec(x, taps)) * 4;
 }
 
 /// Of a multiprocessor, by registers.
-PLAIT_HD constexpr int conv1d_bwd_btc_blocks(scalar x, int taps, bool marked, bool loose) {
+PLAIT_HD constexpr int conv1d_bwd_btc_blocks(scalar x, int taps, bool marked) {
     const bool four = conv1d_bwd_btc_log_vec(x, taps) == 2;
-    return marked && loose && four ? 3 : marked || four || taps > 4 ? 4 : 5;
-}
-
-/// Ends of rows and their states are known without marks.
-inline bool conv1d_bwd_btc_reads_marks(const conv1d_problem &p) {
-    return p.varlen || p.seq_idx.used();
+    return marked ? 3 : four || taps > 4 ? 4 : 5;
 }
 
 /// "bf16.k4.silu.v4": the last part is the number of channels of a thread; .l4 if loose.
@@ -136,12 +97,7 @@ inline void conv1d_bwd_btc_divide(conv1d_bwd_args *a, int64_t groups, int64_t ro
     }
 }
 
-inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1d_btc_args *a) {
-    a->x_step = -p.x.t * scalar_bytes(p.x.type);
-    a->dy_step = -p.dy.t * scalar_bytes(p.dy.type);
-    a->dx_step = p.dx.used() ? -p.dx.t * scalar_bytes(p.dx.type) : 0;
-    a->x_turn = 8u * static_cast<uint32_t>(a->x_step);
-    a->dy_turn = 8u * static_cast<uint32_t>(a->dy_step);
+inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1d_bwd_args *a) {
     const int taps = conv1d_bwd_taps(p.width);
     const bool marked = conv1d_bwd_marked(p);
     const int log_vec = conv1d_bwd_btc_log_vec(p.x.type, taps);
@@ -155,12 +111,12 @@ inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1
     a->tile = taps;
     a->tiles = conv1d_ceil_div(p.length, a->tile);
     conv1d_bwd_btc_divide(a, groups, p.batch,
-                          int64_t{sms} * conv1d_bwd_btc_blocks(p.x.type, taps, marked, loose),
+                          int64_t{sms} * conv1d_bwd_btc_blocks(p.x.type, taps, marked),
                           conv1d_bwd_btc_threads >> a->log_lanes);
     conv1d_launch out{{},
                       conv1d_bwd_btc_threads,
                       a->items < conv1d_most_blocks ? a->items : conv1d_most_blocks,
-                      conv1d_bwd_btc_smem(p.x.type, taps, marked, loose)};
+                      conv1d_bwd_btc_smem(p.x.type, taps, loose)};
     const conv1d_name name = conv1d_bwd_btc_variant(p.x.type, taps, marked, p.silu, loose);
     for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
     return out;
