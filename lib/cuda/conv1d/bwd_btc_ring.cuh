@@ -14,9 +14,16 @@
 
 namespace plait::impl::cuda {
 
-/// Bytes of a copy that begin with `used` bytes of the tensor; the others become 0 unread.
+/// Bytes of a copy that begin with `used` bytes of the tensor; the others become 0 unread. Half a
+/// word is read at once: as an asynchronous copy it counts as a whole one, beyond the tensor.
 template <int Bytes>
 __device__ __forceinline__ void conv1d_btc_copy(char *to, const void *from, int used) {
+    if constexpr (Bytes == 4) {
+        if (used == 2) {
+            *reinterpret_cast<uint32_t *>(to) = __ldg(static_cast<const uint16_t *>(from));
+            return;
+        }
+    }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
                      static_cast<uint32_t>(__cvta_generic_to_shared(to))),

@@ -84,6 +84,10 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     conv1d_bwd_marks(const __grid_constant__ conv1d_bwd_args a) {
     const int64_t tokens = a.batch * a.length;
     const int64_t step = static_cast<int64_t>(gridDim.x) * conv1d_bwd_threads;
+    if (blockIdx.x == 0 && threadIdx.x < conv1d_marks_slack) { // read with the last ones, not used
+        constexpr int64_t size = sizeof(Mark) == 1 ? 1 : sizeof(Mark) + 1;
+        static_cast<uint8_t *>(a.marks_out)[size * tokens + threadIdx.x] = 0;
+    }
     for (int64_t n = static_cast<int64_t>(blockIdx.x) * conv1d_bwd_threads + threadIdx.x;
          n < tokens; n += step) {
         const int64_t b = n / a.length, t = n % a.length;
