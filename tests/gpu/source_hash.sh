@@ -9,7 +9,8 @@ folders=(include lib/common lib/cuda src tests/accuracy tests/cases tests/gpu te
 
 list() {
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1 && [ -n "$(git ls-files -- include)" ]; then
-        git ls-files -- "${folders[@]}"
+        # Files that are not committed yet count too: they are compiled like the others.
+        git ls-files --cached --others --exclude-standard -- "${folders[@]}"
     else # a copy without git metadata: everything that .gitignore would let through
         find "${folders[@]}" -type f ! -name '*.o' ! -name '*.mod' ! -path '*/__pycache__/*'
     fi
