@@ -76,10 +76,15 @@ TEST_CASE("conv1d: estimates grow with every extent") {
         for (const char *family : families)
             for (const char *shape :
                  {":c%:t1024:k4", ":t1024:c%:k4", ":c512:t%:k4", ":t%:c512:k4"}) {
+                const bool update = std::string(family) == "conv1d.update";
                 double first = 0, last = 0;
                 for (const int64_t n : {256, 4096, 65536}) {
                     std::string token = text(family, ":bf16:b4", shape);
                     token.replace(token.find('%'), 1, std::to_string(n));
+                    // A decode walks the samples of a row one after the other: few, or their
+                    // latency hides all channels.
+                    if (const size_t at = token.find(":t1024"); update && at != token.npos)
+                        token.replace(at, 6, ":t4");
                     INFO(device.name, " ", token);
                     wisdom none;
                     const choice c = choose(problem_of(token), device.facts, {}, none, nullptr);
@@ -88,6 +93,7 @@ TEST_CASE("conv1d: estimates grow with every extent") {
                     last = c.estimate.seconds;
                     if (n == 256) first = last;
                 }
+                INFO(device.name, " ", std::string(family), std::string(shape));
                 CHECK(last > 2 * first);
             }
 }
