@@ -81,10 +81,12 @@ TEST_CASE("conv1d: estimates grow with every extent") {
                 for (const int64_t n : {256, 4096, 65536}) {
                     std::string token = text(family, ":bf16:b4", shape);
                     token.replace(token.find('%'), 1, std::to_string(n));
-                    // A decode walks the samples of a row one after the other: few, or their
-                    // latency hides all channels.
-                    if (const size_t at = token.find(":t1024"); update && at != token.npos)
+                    // A decode walks the samples of a row one after the other: few samples of many
+                    // rows, or their latency hides all channels.
+                    if (const size_t at = token.find(":t1024"); update && at != token.npos) {
                         token.replace(at, 6, ":t4");
+                        token.replace(token.find(":b4"), 3, ":b256");
+                    }
                     INFO(device.name, " ", token);
                     wisdom none;
                     const choice c = choose(problem_of(token), device.facts, {}, none, nullptr);
