@@ -40,7 +40,7 @@ __device__ __forceinline__ A conv1d_bwd_dx(const conv1d_bwd_args &a, int64_t b, 
 }
 
 template <class A>
-__global__ void __launch_bounds__(conv1d_bwd_threads)
+__global__ void __launch_bounds__(conv1d_bwd_threads, 2)
     conv1d_bwd_any(const __grid_constant__ conv1d_bwd_args a) {
     extern __shared__ __align__(16) char shared[];
     A *const sums = reinterpret_cast<A *>(shared);
