@@ -2,7 +2,7 @@
 // bf16, f16, f32, w and bias of that type or f32, K = 2, 3, 4; any number of samples a row. A
 // thread takes the channels of one access (16 bytes of f32, 8 of 16 bits; 4 where the batch is
 // small) of every row_sets-th row: taps once, then x and history of `together` rows at a time, all
-// loads before the first store, so that 100 KiB are on their way on an SM. No shared memory. Bytes
+// loads before the first store. No shared memory. Bytes
 // a channel: x, y, K - 1 entries read, K - 1 written (1 in a ring); w and bias once for a set of
 // rows. Bound at B = 1 by latency: a launch and two trips to memory (slot or position, then state);
 // at B >= 256 by the L2 or the memory. f32 accumulators.
