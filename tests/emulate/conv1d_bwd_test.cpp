@@ -1,6 +1,5 @@
 // Plans of conv1d.bwd.cuda.* on emulated kernels, against the definition.
-#include "tests/emulate/orders.h"
-#include "tests/support/conv1d_check.h"
+#include "tests/emulate/conv1d_orders.h"
 
 #include <array>
 #include <cmath>
@@ -8,46 +7,9 @@
 namespace plait::test {
 namespace {
 
-/// In every order of threads, which must not change a bit.
-void check_backward(const conv1d_call &call, conv1d_filling how, rng &random) {
-    const conv1d_inputs in = random_inputs(call, how, random);
-    const double u = how == conv1d_filling::quarters ? 0 : roundoff_of(call);
-    const conv1d_results ref = conv1d_reference(in, u);
-    for_each_candidate(call, [&](const candidate &by) {
-        conv1d_outcome first;
-        for (const emulation::settings &order : walking_orders) {
-            emulation::current_settings() = order;
-            const conv1d_outcome out = result_of(call, in, by);
-            if (!out.fault.empty()) return;
-            if (first.values.empty()) first = out;
-            CHECK_MESSAGE(difference(first, out) == "", "the order of threads changes the result");
-        }
-        emulation::current_settings() = {};
-        const conv1d_verdict v = judge(call, ref, first);
-        CHECK(v.wrong == "");
-        if (u > 0) note_ratio(by.name, v.ratio, token_of(desc_of(call).get()), config().seed);
-        note_count("emulated plans of " + by.name);
-    });
-}
-
-/// With values, and exactly.
-void check_both(conv1d_call call, rng &random) {
-    check_backward(call, conv1d_filling::uniform, random);
-    call.silu = false;
-    check_backward(call, conv1d_filling::quarters, random);
-}
-
 conv1d_call backward(plait_dtype x, plait_layout layout, int64_t b, int64_t c, int64_t l,
                      int64_t k) {
-    conv1d_call call = conv1d(PLAIT_BACKWARD, x, b, c, l, k);
-    call.layout = layout;
-    call.silu = true;
-    call.used = {PLAIT_BIAS};
-    return call;
-}
-
-void use(conv1d_call &call, std::initializer_list<plait_role> roles) {
-    call.used.insert(call.used.end(), roles);
+    return with_silu_and_bias(PLAIT_BACKWARD, x, layout, b, c, l, k);
 }
 
 } // namespace
@@ -97,7 +59,7 @@ TEST_CASE("emulated conv1d backward: anything") {
         rng random(derive(config().seed, static_cast<uint64_t>(1000 + i)));
         conv1d_call call = random_conv1d(random, 20000);
         if (call.direction != PLAIT_BACKWARD) continue;
-        check_backward(call, conv1d_filling::uniform, random);
+        check_orders(call, conv1d_filling::uniform, random);
     }
 }
 

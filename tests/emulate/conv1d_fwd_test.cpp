@@ -1,53 +1,15 @@
 // Plans of conv1d.fwd.cuda.* and conv1d.update.cuda on emulated kernels, against the definition and
 // against each other.
-#include "tests/emulate/orders.h"
-#include "tests/support/conv1d_check.h"
+#include "tests/emulate/conv1d_orders.h"
 
 #include <array>
 
 namespace plait::test {
 namespace {
 
-/// In every order of threads; all candidates must give the same bits.
-void check_call(const conv1d_call &call, conv1d_filling how, rng &random) {
-    const conv1d_inputs in = random_inputs(call, how, random);
-    const double u = how == conv1d_filling::quarters ? 0 : roundoff_of(call);
-    const conv1d_results ref = conv1d_reference(in, u);
-    conv1d_outcome first;
-    for_each_candidate(call, [&](const candidate &by) {
-        for (const emulation::settings &order : walking_orders) {
-            emulation::current_settings() = order;
-            const conv1d_outcome out = result_of(call, in, by);
-            emulation::current_settings() = {};
-            if (!out.fault.empty()) return;
-            if (first.values.empty()) first = out;
-            CHECK_MESSAGE(difference(first, out) == "",
-                          "another order of threads or another candidate changes the result");
-        }
-        const conv1d_verdict v = judge(call, ref, first);
-        CHECK(v.wrong == "");
-        if (u > 0) note_ratio(by.name, v.ratio, token_of(desc_of(call).get()), config().seed);
-        note_count("emulated plans of " + by.name);
-    });
-}
-
-void check_both(conv1d_call call, rng &random) {
-    check_call(call, conv1d_filling::uniform, random);
-    call.silu = false;
-    check_call(call, conv1d_filling::quarters, random);
-}
-
 conv1d_call forward(plait_dtype x, plait_layout layout, int64_t b, int64_t c, int64_t l,
                     int64_t k) {
-    conv1d_call call = conv1d(PLAIT_FORWARD, x, b, c, l, k);
-    call.layout = layout;
-    call.silu = true;
-    call.used = {PLAIT_BIAS};
-    return call;
-}
-
-void use(conv1d_call &call, std::initializer_list<plait_role> roles) {
-    call.used.insert(call.used.end(), roles);
+    return with_silu_and_bias(PLAIT_FORWARD, x, layout, b, c, l, k);
 }
 
 } // namespace
@@ -75,7 +37,7 @@ TEST_CASE("emulated conv1d forward: pitches and bases off alignment") {
                         check_both(laid_out(call, layout, pitch, shift), random);
                         call = laid_out(call, layout, pitch, shift);
                         call.offsets[PLAIT_X] = 2; // x and y lie differently
-                        check_call(call, conv1d_filling::uniform, random);
+                        check_orders(call, conv1d_filling::uniform, random);
                     }
 }
 
@@ -133,7 +95,7 @@ TEST_CASE("emulated conv1d forward: many sequences, ids and states in long rows"
                         } else {
                             use(call, {PLAIT_SEQ_IDX});
                         }
-                        check_call(call, conv1d_filling::uniform, random);
+                        check_orders(call, conv1d_filling::uniform, random);
                     }
 }
 
@@ -142,7 +104,7 @@ TEST_CASE("emulated conv1d forward and update: random calls") {
     for (int i = 0; i < 600; ++i) {
         const conv1d_call call = random_conv1d(random, 20000);
         if (call.direction == PLAIT_BACKWARD) continue;
-        check_call(call, conv1d_filling::uniform, random);
+        check_orders(call, conv1d_filling::uniform, random);
     }
 }
 

@@ -1,19 +1,10 @@
 // One canonical text for each convolution, both ways.
-#include "src/desc/problem.h"
 #include "tests/unit/conv1d_support.h"
+#include "tests/unit/round_trip.h"
 
 using namespace unit;
 
 namespace {
-
-std::string outcome(const descriptor &desc) {
-    try {
-        desc.check();
-        return "";
-    } catch (const failure &problem) {
-        return text(problem.code(), ' ', problem.what());
-    }
-}
 
 bool same(const conv1d_view &a, const conv1d_view &b) {
     return a.type == b.type && a.align == b.align && a.b == b.b && a.c == b.c && a.t == b.t;
@@ -48,22 +39,9 @@ bool same(const conv1d_problem &a, const conv1d_problem &b) {
            same(a.dstate_out, b.dstate_out);
 }
 
-/// True when the descriptor passes check().
 bool round_trip(const descriptor &desc) {
-    const std::string token = desc.token();
-    INFO(token);
-    std::unique_ptr<descriptor> again;
-    REQUIRE_NOTHROW(again = descriptor_from_token(token));
-    CHECK(again->token() == token);
-    const std::string verdict = outcome(desc);
-    CHECK(outcome(*again) == verdict);
-    if (!verdict.empty()) return false;
-    const problem a = make_problem(desc), b = make_problem(*again);
-    CHECK(a.token == token);
-    CHECK(a.family == token.substr(0, token.find(':')));
-    CHECK(a.empty == b.empty);
-    CHECK(same(a.conv1d(), b.conv1d()));
-    return true;
+    return unit::round_trip(
+        desc, [](const problem &a, const problem &b) { return same(a.conv1d(), b.conv1d()); });
 }
 
 } // namespace

@@ -1,28 +1,11 @@
 // One canonical text for each descriptor, both ways.
-#include "src/desc/problem.h"
-#include "tests/unit/support.h"
+#include "tests/unit/round_trip.h"
 
 #include <cstring>
 
 using namespace unit;
 
 namespace {
-
-/// "" or code and sentence of check().
-std::string outcome(const descriptor &desc) {
-    try {
-        desc.check();
-        return "";
-    } catch (const failure &problem) {
-        return text(problem.code(), ' ', problem.what());
-    }
-}
-
-bool same(const tensor &a, const tensor &b) {
-    return a.role == b.role && a.access == b.access && a.dtype == b.dtype &&
-           a.extents == b.extents && a.strides == b.strides && a.alignment == b.alignment &&
-           a.alias == b.alias;
-}
 
 bool same(const wht_axis &a, const wht_axis &b) {
     return a.length == b.length && a.x_stride == b.x_stride && a.y_stride == b.y_stride &&
@@ -40,25 +23,9 @@ bool same(const wht_problem &a, const wht_problem &b) {
     return equal;
 }
 
-/// True when the descriptor passes check().
 bool round_trip(const descriptor &desc) {
-    const std::string token = desc.token();
-    INFO(token);
-    CHECK(token.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:.=+-_@") == token.npos);
-    std::unique_ptr<descriptor> again;
-    REQUIRE_NOTHROW(again = descriptor_from_token(token));
-    CHECK(again->token() == token);
-    const std::string verdict = outcome(desc);
-    CHECK(outcome(*again) == verdict);
-    if (!verdict.empty()) return false;
-    const problem a = make_problem(desc), b = make_problem(*again);
-    CHECK(a.token == token);
-    CHECK(a.family == "wht");
-    CHECK(a.empty == b.empty);
-    REQUIRE(a.tensors.size() == b.tensors.size());
-    for (size_t i = 0; i < a.tensors.size(); ++i) CHECK(same(a.tensors[i], b.tensors[i]));
-    CHECK(same(a.wht(), b.wht()));
-    return true;
+    return unit::round_trip(
+        desc, [](const problem &a, const problem &b) { return same(a.wht(), b.wht()); });
 }
 
 } // namespace
