@@ -253,29 +253,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #    include "lib/cpu/conv1d/conv1d_kernels.h"
-
-#    include <omp.h>
+#    include "lib/cpu/conv1d/simd_team.h"
 
 namespace plait::impl::cpu {
-namespace {
 
 HWY_EXPORT(conv1d_forward_part);
 
-void team_barrier() {
-#    pragma omp barrier
-}
-
-} // namespace
-
 void conv1d_fwd_simd(const void *arguments, int threads) {
-    const conv1d_args &a = *static_cast<const conv1d_args *>(arguments);
-    const conv1d_simd_layout lay = conv1d_simd_layout_of(a.problem);
-    const conv1d_sequences all(a, a.scratch, lay.tokens);
-    const auto part = HWY_DYNAMIC_DISPATCH(conv1d_forward_part);
-    // OpenMP would allocate a team even for one thread.
-    if (threads <= 1) return part(a, all, lay, conv1d_team{0, 1, nullptr});
-#    pragma omp parallel num_threads(threads)
-    part(a, all, lay, conv1d_team{omp_get_thread_num(), omp_get_num_threads(), team_barrier});
+    conv1d_run_team(arguments, threads, HWY_DYNAMIC_DISPATCH(conv1d_forward_part));
 }
 
 void conv1d_update_simd(const void *arguments, int threads) { conv1d_fwd_simd(arguments, threads); }
