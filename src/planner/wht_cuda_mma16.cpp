@@ -50,7 +50,7 @@ cost wht_cuda_mma16_estimate(const problem &p, const profile &device) {
     // Blocks run on SMs: a device with idle SMs moves and adds less.
     const double busy = std::min(1.0, tiles / device.sms);
     const wht_mma16_config c = wht_mma16_config_of(r.x, r.log_n, vector);
-    const int left = r.log_n - c.dense - (c.groups - 1); // stages that are butterflies
+    const int left = r.log_n - c.dense - (c.halves - 1); // stages that are butterflies
     const double additions = static_cast<double>(r.elements()) * left;
     cost sum;
     sum.memory_seconds = static_cast<double>(r.x_bytes() + r.y_bytes()) /

@@ -104,7 +104,7 @@ void check_mma16(scalar type, int log_n, bool vector) {
     }
     // two blocks walk over three tiles
     check_kernel(
-        "wht.mma16", l, std::min<int64_t>(2, wht_mma16_grid(l, rows, 132)), c,
+        "wht.mma16", l, std::min(2, wht_mma16_grid(l, rows, 132)), c,
         [&](const void *px, void *py) {
             return wht_mma16_args{
                 px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};

@@ -53,7 +53,7 @@ template <class Place> void check_operand(int rows, int columns, int words, Plac
 }
 
 uint32_t bits_of_products(const wht_mma16_config &c) {
-    return bit_range(3, 3 + c.dense) | (c.groups == 2 ? 1u << 14 : 0u);
+    return bit_range(3, 3 + c.dense) | (c.halves == 2 ? 1u << 14 : 0u);
 }
 
 } // namespace
@@ -123,7 +123,7 @@ TEST_CASE("wht.mma16: every bit once, by the product or by butterflies") {
         CHECK(c.dense >= 4);
         CHECK(c.log_warps <= 3); // those are the three top bits that a thread has
         CHECK(c.log_part >= wht_mma16_log_chunk);
-        CHECK(c.groups == (c.log_n > c.log_part ? 2 : 1));
+        CHECK(c.halves == (c.log_n > c.log_part ? 2 : 1));
     });
 }
 
@@ -181,6 +181,28 @@ TEST_CASE("wht.mma16: banks, sectors, alignment") {
                     for (const uint32_t w : at) CHECK(w % 2 == 0);
                     CHECK(passes(at, 2) == 1);
                 }
+            if (c.halves == 2) { // even elements and odd ones, each in half as many words
+                std::set<uint32_t> words;
+                for (int tile = 0; tile < wht_mma16_tiles; ++tile)
+                    for (int item = 0; item < mma_items_d; item += 2) {
+                        std::vector<uint32_t> at;
+                        for (int lane = 0; lane < 32; ++lane)
+                            at.push_back(wht_mma16_half_word(wht_mma16_product_thread(warp, lane) |
+                                                             wht_mma16_product_item(tile, item)));
+                        words.insert(at.begin(), at.end());
+                        CHECK(passes(at, 1) == 1);
+                    }
+                CHECK(words.size() == 1u << (wht_mma16_log_chunk - 1));
+                CHECK(*words.rbegin() < 1u << (c.log_part - 1));
+                for (int first = 0; first < 32; first += 8) {
+                    std::vector<uint32_t> at;
+                    for (int lane = first; lane < first + 8; ++lane)
+                        at.push_back(wht_mma16_half_word(wht_mma16_store_thread(warp, lane) |
+                                                         wht_mma16_store_item(c, 3, 0)));
+                    for (const uint32_t w : at) CHECK(w % 4 == 0);
+                    CHECK(passes(at, 4) == 1);
+                }
+            }
             for (int first = 0; first < 32; first += 8) {
                 std::vector<uint32_t> read, row;
                 for (int lane = first; lane < first + 8; ++lane) {
@@ -217,17 +239,16 @@ TEST_CASE("wht.mma16: launch data") {
     for_each_config([](const wht_mma16_config &c) {
         wht_launch l;
         REQUIRE(wht_mma16_launch(c.type, c.type, c.log_n, c.vector, &l));
-        CHECK(l.threads == 32 * c.groups * wht_mma16_warps(c));
+        CHECK(l.threads == 32 * wht_mma16_warps(c));
         CHECK(l.threads * l.min_blocks_per_sm == 512);
-        CHECK(l.smem_bytes == 6 * c.groups << c.log_part);
+        CHECK(l.smem_bytes == (2 * c.halves + 4 / c.halves) << c.log_part);
         CHECK(l.smem_bytes <= 227 * 1024);
         CHECK((l.smem_bytes + 1024) * l.min_blocks_per_sm <= 228 * 1024);
         CHECK(l.rows_per_tile == (c.log_n < 11 ? 1 << (11 - c.log_n) : 1));
-        CHECK(l.persistent);
         CHECK(wht_mma16_grid(l, 1, 132) == 1);
         CHECK(wht_mma16_grid(l, l.rows_per_tile, 132) == 1);
         CHECK(wht_mma16_grid(l, l.rows_per_tile + 1, 132) == 2);
-        CHECK(wht_mma16_grid(l, int64_t(1) << 62, 132) == 132 * l.min_blocks_per_sm);
+        CHECK(wht_mma16_grid(l, int64_t(1) << 62, 132) == INT32_MAX);
     });
     wht_launch l;
     CHECK_FALSE(wht_mma16_launch(scalar::f32, scalar::f32, 12, true, &l));

@@ -22,16 +22,4 @@ __device__ __forceinline__ void async_copies_arrived() {
 #endif
 }
 
-/// Barrier 1..15 among `threads` threads of the block, whole warps. Without nvcc it is a barrier of
-/// the whole block: all of them must call it equally often.
-__device__ __forceinline__ void barrier_among(int number, int threads) {
-#ifdef __CUDACC__
-    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
-#else
-    static_cast<void>(number);
-    static_cast<void>(threads);
-    __syncthreads();
-#endif
-}
-
 } // namespace plait::impl::cuda

@@ -6,8 +6,9 @@
 // multiplies from the left by H_(2^dense): bits 3..(2 + dense), on raw 16-bit operands with f32
 // sums. D holds bits 3..5 and 1..2 in lanes, bit 0 and 6..10 in registers, where butterflies
 // finish bits 6..10. One exchange brings bits 0..2 and the three top bits into registers.
-// n = 2^15: two groups of warps make one half of the outputs each, from all elements: bit 14 is one
-// more bit of the product, with the sign of the group.
+// n = 2^15: one half of the outputs after the other, each from all elements: bit 14 is one more bit
+// of the product, with the sign of the half. The exchange then takes even and odd elements in turn,
+// so that two blocks fit a multiprocessor.
 #pragma once
 
 #include "lib/cuda/wht/launch_layout.h"
@@ -27,10 +28,10 @@ struct wht_mma16_config {
     scalar type;
     int log_n;
     bool vector;
-    int log_part;  ///< elements that a group of warps makes
-    int groups;    ///< 2 where a row is two parts
-    int log_warps; ///< of a group
-    int dense;     ///< bits of the product, without bit 14 of two groups
+    int log_part; ///< elements that the warps make at a time
+    int halves;   ///< 2 where a row is two parts
+    int log_warps;
+    int dense; ///< bits of the product, without bit 14 of two halves
     int blocks_per_sm;
 };
 
@@ -48,17 +49,15 @@ PLAIT_HD constexpr wht_mma16_config wht_mma16_config_of(scalar type, int log_n, 
     c.log_n = log_n;
     c.vector = vector;
     c.log_part = log_n < wht_mma16_log_chunk ? wht_mma16_log_chunk : log_n > 14 ? 14 : log_n;
-    c.groups = log_n > c.log_part ? 2 : 1;
+    c.halves = log_n > c.log_part ? 2 : 1;
     c.log_warps = c.log_part - wht_mma16_log_chunk;
-    c.dense = c.groups == 2 ? 4 : log_n == 7 ? 4 : 5;
-    c.blocks_per_sm = c.groups == 2 ? 1 : 2 << (14 - c.log_part);
+    c.dense = c.halves == 2 || log_n == 7 ? 4 : 5;
+    c.blocks_per_sm = 2 << (14 - c.log_part);
     return c;
 }
 
 PLAIT_HD constexpr int wht_mma16_warps(const wht_mma16_config &c) { return 1 << c.log_warps; }
-PLAIT_HD constexpr int wht_mma16_threads(const wht_mma16_config &c) {
-    return 32 * c.groups << c.log_warps;
-}
+PLAIT_HD constexpr int wht_mma16_threads(const wht_mma16_config &c) { return 32 << c.log_warps; }
 PLAIT_HD constexpr int wht_mma16_rows_per_tile(const wht_mma16_config &c) {
     return c.log_n < c.log_part ? 1 << (c.log_part - c.log_n) : 1;
 }
@@ -77,10 +76,10 @@ PLAIT_HD constexpr bool wht_mma16_minus(int row, int column) {
 
 /// Bytes of raw elements, in front of the words of the exchange.
 PLAIT_HD constexpr int wht_mma16_raw_bytes(const wht_mma16_config &c) {
-    return 2 * c.groups << c.log_part;
+    return 2 * c.halves << c.log_part;
 }
 constexpr int wht_mma16_smem_bytes(const wht_mma16_config &c) {
-    return wht_mma16_raw_bytes(c) + (4 * c.groups << c.log_part);
+    return wht_mma16_raw_bytes(c) + ((4 / c.halves) << c.log_part);
 }
 
 /// The element of a chunk at which the i-th 16-byte copy of a lane begins. Matrices 4 i .. 4 i + 3
@@ -111,6 +110,10 @@ PLAIT_HD constexpr uint32_t wht_mma16_word(uint32_t element) {
     return element ^ (element >> 3 & 4u);
 }
 
+/// The word in the exchange of even or of odd elements: what a thread reads is four words in a row,
+/// what a warp reads or writes has no gap.
+PLAIT_HD constexpr uint32_t wht_mma16_half_word(uint32_t element) { return element >> 1; }
+
 /// Place of an element of a tile, counted from its first row; additive over disjoint bits.
 PLAIT_HD constexpr int64_t wht_mma16_offset(const wht_mma16_config &c, uint32_t element,
                                             int64_t stride) {
@@ -136,7 +139,6 @@ inline bool wht_mma16_launch(scalar x, scalar y, int log_n, bool vector, wht_lau
     out->smem_bytes = wht_mma16_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = wht_mma16_rows_per_tile(c);
-    out->persistent = true;
     return true;
 }
 
