@@ -36,6 +36,7 @@ if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda wht_block
     suite cuda wht_two_pass
     suite cuda wht_latency --latency
+    suite cuda wht_mma16 --all-candidates
     suite cuda conv1d_fwd
     suite cuda conv1d_bwd
     suite cuda conv1d_update --latency

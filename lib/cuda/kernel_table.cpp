@@ -18,6 +18,8 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_wht_columns_tiled_narrow,
         list_wht_columns_tiled_f64,
         list_wht_columns_shuffle,
+        list_wht_mma16_f16,
+        list_wht_mma16_bf16,
         list_conv1d_common,
         list_conv1d_fwd_any,
         list_conv1d_update_any,

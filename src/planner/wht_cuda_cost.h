@@ -52,6 +52,10 @@ inline constexpr double columns_shuffle[4][5] = {
 };
 // clang-format on
 
+/// wht.mma16, a column is log2 of the length, 7..15.
+inline constexpr double mma16_vector[9] = {.93, .93, .93, .94, .96, .95, .94, .94, .92};
+inline constexpr double mma16_element = .50;
+
 /// Butterflies with their shuffles and exchanges, per addition that the device could do. It binds
 /// where arithmetic is slow beside the memory: F64 on devices that have little of it.
 inline constexpr double additions = 0.5;
@@ -78,6 +82,10 @@ constexpr double block_share(scalar x, scalar y, int log_n, bool vector) {
 /// The element-wise kernel takes any rows, and is the better one at some lengths.
 constexpr bool element_is_faster(scalar x, scalar y, int log_n) {
     return block_share(x, y, log_n, false) > block_share(x, y, log_n, true) + 0.01;
+}
+
+constexpr double mma16_share(int log_n, bool vector) {
+    return vector ? mma16_vector[column(log_n, 7, 15)] : mma16_element;
 }
 
 constexpr double columns_share(bool shuffle, scalar x, scalar y, int log_m, int log_inner) {

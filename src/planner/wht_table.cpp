@@ -2,6 +2,7 @@
 //   wht.cuda.block             wht.block
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
 //   wht.cuda.two_pass.tiled    wht.block, wht.columns_tiled
+//   wht.cuda.mma16             wht.mma16
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.ref                wht.ref
@@ -21,6 +22,8 @@ static const std::vector<candidate> table = {
     {"wht.cuda.two_pass.tiled", 1, PLAIT_CUDA, narrowest::stored, true,
      wht_cuda_two_pass_tiled_applicable, wht_cuda_two_pass_tiled_estimate,
      wht_cuda_two_pass_tiled_build},
+    {"wht.cuda.mma16", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_mma16_applicable, wht_cuda_mma16_estimate, wht_cuda_mma16_build},
     {"wht.cuda.multi_pass", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
     {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,

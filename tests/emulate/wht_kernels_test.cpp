@@ -3,11 +3,13 @@
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
+#include "lib/cuda/wht/mma16_layout.h"
 #include "tests/emulate/orders.h"
 #include "tests/support/report.h"
 #include "tests/support/settings.h"
 #include "tests/support/wht_call.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 
 namespace plait::test {
@@ -83,6 +85,32 @@ void check_block(scalar x, scalar y, int log_n, bool vector) {
     });
 }
 
+void check_mma16(scalar type, int log_n, bool vector) {
+    wht_launch l{};
+    REQUIRE(wht_mma16_launch(type, type, log_n, vector, &l));
+    const int64_t n = int64_t{1} << log_n;
+    // Two tiles, and one that is not full.
+    const int64_t rows = l.rows_per_tile == 1 ? 3 : 2 * l.rows_per_tile + l.rows_per_tile / 2 + 1;
+    wht_call c;
+    c.x = dtype_of(type);
+    c.y = dtype_of(type);
+    c.extents = {rows, n};
+    c.scale = -0.375;
+    c.x_strides = {n + (vector ? 16 : 3), 1};
+    c.y_strides = {n + (vector ? 8 : 1), 1};
+    if (!vector) {
+        c.x_offset = 1;
+        c.y_offset = 3;
+    }
+    // two blocks walk over three tiles
+    check_kernel(
+        "wht.mma16", l, std::min(2, wht_mma16_grid(l, rows, 132)), c,
+        [&](const void *px, void *py) {
+            return wht_mma16_args{
+                px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
+        });
+}
+
 template <class Launch>
 void check_columns(const char *kernel, scalar x, scalar y, int log_m, bool vector,
                    const Launch &launch) {
@@ -118,6 +146,12 @@ TEST_CASE("emulated wht.block: every instantiation") {
         for (const scalar y : types)
             for (int k = 0; k <= 16; ++k)
                 for (const bool vector : {true, false}) check_block(x, y, k, vector);
+}
+
+TEST_CASE("emulated wht.mma16: every instantiation") {
+    for (const scalar type : {scalar::f16, scalar::bf16})
+        for (int k = 7; k <= 15; ++k)
+            for (const bool vector : {true, false}) check_mma16(type, k, vector);
 }
 
 TEST_CASE("emulated wht.columns_tiled: every instantiation") {

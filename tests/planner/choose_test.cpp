@@ -150,7 +150,7 @@ TEST_CASE("filters: backend, pattern, workspace, math, determinism") {
     CHECK(contains(chosen(half, "h200", pref), "two_pass"));
     pref.math = PLAIT_MATH_F32;
     CHECK(chosen(half, "h200", pref) == "wht.cuda.multi_pass");
-    CHECK(chosen("wht:bf16:b1024:n32768", "h200", pref) == "wht.cuda.block");
+    CHECK(chosen("wht:bf16:b1024:n32768", "h200", pref) == "wht.cuda.mma16");
     CHECK(contains(chosen(token, "h200", pref), "two_pass"));
     wisdom none;
     for (const ranked &r : rank(problem_of(half), profile_named("h200"), pref, none))

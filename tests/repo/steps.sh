@@ -11,7 +11,7 @@ for family in wht conv1d; do
             complain "$table: the head says no steps of $name"
     done < <(sed -nE 's/^ *\{"([a-z0-9_.]+)", .*/\1/p' "$table")
     for step in $(grep -E '^//  ' <<<"$head_of_table" | sed -E 's|^// +||' | tr -s ', ' '\n' |
-        grep -E "^$family\.[a-z_]+$"); do
+        grep -E "^$family\.[a-z0-9_]+$"); do
         listed[$step]=1
     done
 done
@@ -27,11 +27,11 @@ for step in "${!listed[@]}"; do
     done
 done
 while IFS= read -r file; do
-    steps=$(sed -nE '/^#/q; s|^// ([a-z0-9]+\.[a-z_]+): .*|\1|p' "$file")
+    steps=$(sed -nE '/^#/q; s|^// ([a-z0-9]+\.[a-z0-9_]+): .*|\1|p' "$file")
     [ -n "$steps" ] || complain "$file has a kernel and does not begin with // STEP: ..."
     for step in $steps; do
         [ -n "${listed[$step]:-}" ] || complain "$file: no head of a table lists the step $step"
     done
 done < <(files '^lib/cuda/' | xargs -d '\n' grep -l '^__global__' -- /dev/null
-    files '^lib/cpu/' | xargs -d '\n' grep -lE '^// [a-z0-9]+\.[a-z_]+: ' -- /dev/null)
+    files '^lib/cpu/' | xargs -d '\n' grep -lE '^// [a-z0-9]+\.[a-z0-9_]+: ' -- /dev/null)
 exit $bad

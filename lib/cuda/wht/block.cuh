@@ -99,20 +99,23 @@ __device__ __forceinline__ void wht_block_store(const wht_block_args &args,
         });
 }
 
-/// Brings `1 << LogLength` elements of each row of a tile to L2.
+/// Brings `1 << LogLength` elements of each row of a tile to L2; of rows that are shorter than a
+/// line and do not lie packed, only some.
 template <class Case, int LogLength>
 __device__ __forceinline__ void wht_block_prefetch(const wht_block_args &args, int64_t tile,
                                                    int64_t column) {
     constexpr wht_block_config c = Case::config();
     constexpr int size = sizeof(typename stored<c.x>::bits);
     constexpr int per_tile = wht_block_rows_per_tile(c);
-    constexpr int lines = (size << LogLength) / prefetch_bytes;
-    static_assert(lines > 0, "shorter rows are not worth it");
-    for (int i = static_cast<int>(threadIdx.x); i < per_tile * lines; i += tile_threads(c.tile)) {
-        const int64_t row = tile * per_tile + i / lines;
+    constexpr int elements = prefetch_bytes / size; // of a line
+    constexpr int lines = (per_tile << LogLength) / elements;
+    static_assert(lines > 0, "shorter tiles are not worth it");
+    for (int i = static_cast<int>(threadIdx.x); i < lines; i += tile_threads(c.tile)) {
+        const int64_t row = tile * per_tile + (i * elements >> LogLength);
         if (per_tile > 1 && row >= args.rows) return;
-        prefetch_l2(static_cast<const char *>(args.x) + (row * args.x_row_stride + column) * size +
-                    i % lines * prefetch_bytes);
+        prefetch_l2(static_cast<const char *>(args.x) +
+                    (row * args.x_row_stride + column + (i * elements & ((1 << LogLength) - 1))) *
+                        size);
     }
 }
 

@@ -133,18 +133,19 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
         const bool places = wide || !vector;
         c.log_items = 4;
         c.log_tile = c.log_items + (half || places ? 7 : 8);
-        c.prefetch = half && vector && log_n >= 8;
+        c.prefetch = vector && (!half || log_n >= 7);
         if (places) registers = 96;
     } else if (log_n == 10) {
         c.log_items = 5;
         c.log_tile = 12;
-        c.prefetch = half && vector;
+        c.prefetch = vector;
+        if (!half && vector) registers = 128;
         if (!vector) registers = 80;
     } else if (wide) {
         c.log_items = 5;
         c.log_tile = wht_min(wht_max(log_n, 12), 14);
         c.parked = log_n == 15;
-        c.prefetch = log_n >= 14;
+        c.prefetch = vector || log_n >= 14;
     } else if (log_n == 16) {
         c.log_items = 5;
         c.log_tile = 14;
@@ -155,12 +156,13 @@ PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool v
         c.log_tile = log_n - 1;
         c.log_rounds = 1;
         c.pipelined = vector && half && log_n == 15;
-        c.prefetch = !c.pipelined && (half || log_n == 15);
+        c.prefetch = !c.pipelined;
     } else {
         c.log_items = log_n >= (half ? 13 : 14) ? 6 : 5;
         c.log_tile = wht_max(log_n, 11);
-        c.prefetch = half || log_n == 15;
-        if (half && !vector && c.log_items == 5) registers = 128;
+        c.prefetch = half || vector || log_n == 15;
+        // with fewer the compiler delays loads, whatever the number of blocks
+        if (half != vector && c.log_items == 5) registers = 128;
     }
     if ((wide ? 2 : 1) << (c.log_items + c.log_rounds) > 32) registers = 128;
     c.blocks_per_sm = 65536 / registers >> (c.log_tile - c.log_items);

@@ -1,0 +1,15 @@
+#include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/mma16_table.cuh"
+
+namespace plait::impl::cuda {
+
+template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
+    constexpr scalar t = scalar::bf16;
+    static const kernel_entry entries[] = {wht_mma16_entry<t, N + 7, true>()...,
+                                           wht_mma16_entry<t, N + 7, false>()...};
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+kernel_list list_wht_mma16_bf16() { return list(std::make_integer_sequence<int, 9>()); }
+
+} // namespace plait::impl::cuda
