@@ -374,7 +374,7 @@ TEST_CASE("CUDA plans whose passes meet in the L2 cache") {
     profile small = h200;
     small.name = "small";
     small.sms = 2;
-    run_and_compare("wht:f16:b9:n131072:y@x:scale=0.00390625", small, "wht.cuda.l2",
+    run_and_compare("wht:f16:b9:n131072:scale=0.00390625:y@x", small, "wht.cuda.l2",
                     std::ldexp(1.0, -11));
 }
 
