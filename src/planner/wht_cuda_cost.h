@@ -59,13 +59,16 @@ constexpr int column(int log, int first, int last) {
 
 /// wht.l2: log2 of the bytes of a row as accumulators, 18..24. 16-bit rows pass through L2 as f32,
 /// three bytes there for each that a copy moves, others two.
-inline constexpr double l2_float[7] = {.66, .66, .66, .66, .66, .64, .60};
-inline constexpr double l2_half[7] = {.44, .44, .44, .44, .44, .42, .40};
+inline constexpr double l2_float[7] = {.62, .62, .61, .61, .60, .59, .59};
+inline constexpr double l2_half[7] = {.38, .38, .37, .38, .37, .32, .32};
 constexpr double l2_pass_share(bool half, int log_bytes) {
     return (half ? l2_half : l2_float)[column(log_bytes, 18, 24)];
 }
 /// Rows and tiles in work must take no more of the L2 cache than this.
-inline constexpr double l2_fill = 0.75;
+inline constexpr double l2_fill = 0.8;
+/// From the first load to the last store of a row with nothing else running: tickets, two passes,
+/// and what one tells the other.
+inline constexpr double l2_latency_seconds = 5e-6;
 
 /// Butterflies with their shuffles and exchanges, per addition that the device could do. It binds
 /// where arithmetic is slow beside the memory: F64 on devices that have little of it.

@@ -95,9 +95,8 @@ cost wht_cuda_l2_estimate(const problem &p, const profile &device) {
         static_cast<double>(r.x_bytes() + r.y_bytes()) / (device.copy_bandwidth * share * busy);
     sum.compute_seconds = static_cast<double>(r.flops()) / (rate * wht_cost::additions * busy);
     sum.launch_seconds = 2 * device.launch_seconds;
-    // one pass waits for the other
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + sum.launch_seconds +
-                  2 * wht_cost::block_latency_seconds;
+                  wht_cost::l2_latency_seconds;
     return sum;
 }
 

@@ -99,7 +99,7 @@ PLAIT_HD constexpr wht_l2_config wht_l2_config_of(scalar x, int log_n) {
     c.log_tile = log_tile_bytes - (wide ? 3 : 2);
     c.log_m = log_n - c.log_tile;
     for (int p = 0; p < 2; ++p) c.pass[p] = wht_l2_pass_of(c.mid, c.log_tile, c.log_m, p);
-    c.blocks_per_sm = log_tile_bytes == 16 ? 2 : 5; // 96 registers a thread and more
+    c.blocks_per_sm = log_tile_bytes == 16 ? 2 : 4; // 128 registers a thread
     return c;
 }
 
@@ -134,10 +134,13 @@ PLAIT_HD constexpr wht_l2_job wht_l2_job_of(int32_t ticket, int32_t lead, int32_
     return {0, lead + (after >> 1)};
 }
 
-/// Tiles that are in work are some way behind the last ticket: a row more than them, and no block
-/// waits. More than that only takes space in the cache.
+/// Tiles that are in work are behind the last ticket, the slowest by more than those that run at a
+/// time: a row and 3/4 of them (large tiles 1/2; all of them for a ring, where pass 1 waits too),
+/// and few blocks wait. More than that takes space in the cache, until it writes back what pass 2
+/// needs.
 constexpr int64_t wht_l2_lead(const wht_l2_config &c, int64_t rows, int64_t resident) {
-    const int64_t lead = (int64_t{1} << c.log_m) + resident / 2;
+    const int64_t behind = c.x != c.mid ? resident : resident * (c.blocks_per_sm > 2 ? 3 : 2) / 4;
+    const int64_t lead = (int64_t{1} << c.log_m) + behind;
     return lead < rows << c.log_m ? lead : rows << c.log_m;
 }
 
