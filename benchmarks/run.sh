@@ -35,6 +35,7 @@ begun="" failed=0
 if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda wht_block
     suite cuda wht_two_pass
+    suite cuda wht_l2
     suite cuda wht_latency --latency
     suite cuda wht_mma16 --all-candidates
     suite cuda conv1d_fwd

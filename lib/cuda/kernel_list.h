@@ -23,6 +23,10 @@ kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
 kernel_list list_wht_mma16_f16();
 kernel_list list_wht_mma16_bf16();
+kernel_list list_wht_l2_f32();
+kernel_list list_wht_l2_f64();
+kernel_list list_wht_l2_half(); ///< f16 and bf16
+kernel_list list_wht_l2_reset();
 kernel_list list_conv1d_fwd_any();
 kernel_list list_conv1d_fwd_bct();
 kernel_list list_conv1d_fwd_bct_fix();

@@ -55,6 +55,23 @@ inline constexpr double columns_shuffle[4][5] = {
 /// wht.mma16, a column is log2 of the length, 7..15.
 inline constexpr double mma16_vector[9] = {.93, .93, .93, .94, .96, .95, .94, .94, .92};
 inline constexpr double mma16_element = .50;
+/// Lengths beyond the tables cost what the longest one does.
+constexpr int column(int log, int first, int last) {
+    return log < first ? 0 : log > last ? last - first : log - first;
+}
+
+/// wht.l2: log2 of the bytes of a row as accumulators, 18..24. 16-bit rows pass through L2 as f32,
+/// three bytes there for each that a copy moves, others two.
+inline constexpr double l2_float[7] = {.62, .62, .61, .61, .60, .59, .59};
+inline constexpr double l2_half[7] = {.38, .38, .37, .38, .37, .32, .32};
+constexpr double l2_pass_share(bool half, int log_bytes) {
+    return (half ? l2_half : l2_float)[column(log_bytes, 18, 24)];
+}
+/// Rows and tiles in work must take no more of the L2 cache than this.
+inline constexpr double l2_fill = 0.8;
+/// From the first load to the last store of a row with nothing else running: tickets, two passes,
+/// and what one tells the other.
+inline constexpr double l2_latency_seconds = 5e-6;
 
 /// Butterflies with their shuffles and exchanges, per addition that the device could do. It binds
 /// where arithmetic is slow beside the memory: F64 on devices that have little of it.
@@ -68,11 +85,6 @@ inline constexpr double l2_share = 0.4;
 /// From the first load of a block to its last store with nothing else running: two trips to memory
 /// and the exchanges.
 inline constexpr double block_latency_seconds = 1e-6;
-
-/// Lengths beyond the tables cost what the longest one does.
-constexpr int column(int log, int first, int last) {
-    return log < first ? 0 : log > last ? last - first : log - first;
-}
 
 constexpr double block_share(scalar x, scalar y, int log_n, bool vector) {
     const auto row = static_cast<size_t>(types_of(x, y));

@@ -4,12 +4,14 @@
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/l2_layout.h"
 #include "tests/emulate/orders.h"
 #include "tests/support/report.h"
 #include "tests/support/settings.h"
 #include "tests/support/wht_call.h"
 
 #include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
 
 namespace plait::test {
@@ -139,6 +141,41 @@ void check_columns(const char *kernel, scalar x, scalar y, int log_m, bool vecto
                  });
 }
 
+/// Enough rows that the passes of different rows alternate and slots are used again.
+void check_l2(scalar x, int log_n) {
+    wht_launch l{};
+    if (!wht_l2_launch(x, x, log_n, &l)) return;
+    const wht_l2_config config = wht_l2_config_of(x, log_n);
+    const int64_t n = int64_t{1} << log_n, rows = log_n < 18 ? 5 : log_n < 20 ? 2 : 1;
+    constexpr int64_t resident = 6;
+    wht_call c;
+    c.x = dtype_of(x);
+    c.y = dtype_of(x);
+    c.extents = {rows, n};
+    c.scale = -0.375;
+    c.x_strides = {n + 16, 1};
+    c.y_strides = {n + 8, 1};
+    const int64_t slots = wht_l2_slots(config, rows, resident);
+    std::vector<uint32_t> counters(static_cast<size_t>(wht_l2_counters(rows)));
+    std::vector<float> mid(static_cast<size_t>(config.x != config.mid ? slots * n : 0));
+    check_kernel("wht.l2", l, resident, c, [&](const void *px, void *py) {
+        std::fill(counters.begin(), counters.end(), 0u);
+        std::fill(mid.begin(), mid.end(), std::nanf(""));
+        wht_l2_args a{};
+        a.x = px;
+        a.y = py;
+        a.counters = counters.data();
+        a.mid = mid.data();
+        a.x_row_stride = c.strides(PLAIT_X)[0];
+        a.y_row_stride = c.strides(PLAIT_Y)[0];
+        a.rows = static_cast<int32_t>(rows);
+        a.slots = static_cast<int32_t>(slots);
+        a.lead = static_cast<int32_t>(wht_l2_lead(config, rows, resident));
+        a.scale = c.scale_value();
+        return a;
+    });
+}
+
 } // namespace
 
 TEST_CASE("emulated wht.block: every instantiation") {
@@ -162,6 +199,11 @@ TEST_CASE("emulated wht.columns_tiled: every instantiation") {
                     if (wht_columns_tiled_exists(x, y, k, vector))
                         check_columns("wht.columns_tiled", x, y, k, vector,
                                       &wht_columns_tiled_launch);
+}
+
+TEST_CASE("emulated wht.l2: every instantiation") {
+    for (const scalar x : types)
+        for (int log_n = 0; log_n < 24; ++log_n) check_l2(x, log_n);
 }
 
 TEST_CASE("emulated wht.columns_shuffle: every instantiation") {

@@ -123,13 +123,26 @@ device_count device_check(const device_matrix &m, const impulse_rows &what, imag
     return {static_cast<int64_t>(result[0]), result[0] ? static_cast<int64_t>(result[1]) : -1};
 }
 
-void device_delay(double seconds, plait_stream stream) {
+static long long cycles_of(double seconds) {
     int khz = 0;
     require(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0), "clock rate");
-    if (khz <= 0) khz = 1500000;
-    spin<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(
-        static_cast<long long>(seconds * 1e3 * khz));
+    return static_cast<long long>(seconds * 1e3 * (khz > 0 ? khz : 1500000));
+}
+
+void device_delay(double seconds, plait_stream stream) {
+    spin<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(cycles_of(seconds));
     require(cudaGetLastError(), "delay");
+}
+
+void device_occupy(int free, double seconds, plait_stream stream) {
+    int sms = 0, bytes = 0;
+    require(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), "occupy");
+    require(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "occupy");
+    require(cudaFuncSetAttribute(spin, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+            "occupy");
+    spin<<<sms - free, 1, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream)>>>(
+        cycles_of(seconds));
+    require(cudaGetLastError(), "occupy");
 }
 
 void device_trap(plait_stream stream) { trap<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(); }

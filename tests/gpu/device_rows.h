@@ -40,6 +40,9 @@ device_count device_check(const device_matrix &m, const impulse_rows &what, imag
 
 /// Keeps the stream busy for about this long, so that what is queued behind it cannot have run.
 void device_delay(double seconds, plait_stream stream);
+/// Keeps all multiprocessors but `free` of them to itself for about this long: their shared memory
+/// is taken.
+void device_occupy(int free, double seconds, plait_stream stream);
 /// A kernel that stops the process's use of the device: everything after it fails.
 void device_trap(plait_stream stream);
 

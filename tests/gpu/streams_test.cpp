@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <thread>
+#include <tuple>
 
 namespace plait::test {
 
@@ -74,6 +75,35 @@ TEST_CASE("streams: eight threads, each with its stream, one plan") {
         const expectation ref = reference(c, data);
         for (auto &b : bound) {
             CHECK(first_difference(c, ref, b->y()) == "");
+            CHECK(b->damage() == "");
+        }
+    }
+}
+
+TEST_CASE("streams: blocks that wait for each other finish on whatever is left of the device") {
+    // Two launches whose blocks take tickets share two multiprocessors; neither is all resident.
+    rng random(config().seed);
+    for (const auto &[type, rows, n] :
+         {std::tuple{PLAIT_F32, 3, 1 << 20}, {PLAIT_F16, 9, 1 << 18}}) {
+        const wht_call c = rows_of(type, rows, n);
+        const desc_ptr desc = desc_of(c);
+        const plan_ptr plan = plan_by("wht.cuda.l2", desc.get());
+        const wht_data data = random_data(c, filling::integers, random);
+        const test_stream other, streams[2];
+        std::unique_ptr<bound_call> bound[2];
+        for (auto &b : bound) b = std::make_unique<bound_call>(c, plan.get(), data);
+        target().wait();
+        device_occupy(2, 1.0, static_cast<cudaStream_t>(other));
+        for (int turn = 0; turn < 10; ++turn)
+            for (int i : {0, 1})
+                CHECK(bound[i]->execute(static_cast<cudaStream_t>(streams[i])) == PLAIT_OK);
+        for (const test_stream &s : streams) s.wait();
+        CHECK(cudaStreamQuery(other) == cudaErrorNotReady); // they did not wait for its end
+        (void)cudaGetLastError();
+        other.wait();
+        const expectation ref = reference(c, data);
+        for (const auto &b : bound) {
+            CHECK(worst_ratio(c, ref, b->y(), roundoff(PLAIT_F32)) <= 1);
             CHECK(b->damage() == "");
         }
     }

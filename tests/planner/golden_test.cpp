@@ -4,6 +4,7 @@
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/l2_layout.h"
 #include "src/core/status.h"
 #include "src/core/text.h"
 #include "tests/planner/golden_text.h"
@@ -36,6 +37,12 @@ std::string arguments(const step &s) {
                     " y_stride=", a.y_batch_stride, " outer=", a.outer, " log_m=", a.log_m,
                     " log_inner=", a.log_inner, " scale=", a.scale);
     }
+    if (s.kernel == "wht.l2") {
+        const auto a = args_of<wht_l2_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " slots=", a.slots, " lead=", a.lead, " scale=", a.scale);
+    }
+    if (s.kernel == "wht.l2_reset") return text("count=", args_of<wht_l2_reset_args>(s).count);
     if (s.kernel == "wht.simd") {
         const auto a = args_of<cpu::wht_simd_args>(s);
         return text("rows=", a.rows, " n=", a.n, " x_stride=", a.x_row_stride,

@@ -3,6 +3,7 @@
 #include "lib/common/half.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
+#include "lib/cuda/wht/l2_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
 #include "tests/planner/support.h"
@@ -86,12 +87,20 @@ public:
 
     void run() {
         for (const step &s : plan_.steps) {
+            if (s.kernel == "wht.l2_reset") {
+                const auto a = args_of<wht_l2_reset_args>(s);
+                std::memset(element(s.operands[0], 0, scalar::f32), 0,
+                            static_cast<size_t>(4 * a.count));
+                continue;
+            }
             const std::string variant = s.variant;
             const scalar from = type_of(variant.substr(0, variant.find('.')));
             const std::string rest = variant.substr(variant.find('.') + 1);
             const scalar to = type_of(rest.substr(0, rest.find('.')));
             if (s.kernel == "wht.block")
                 block(s, from, to);
+            else if (s.kernel == "wht.l2")
+                l2(s, from);
             else
                 columns(s, from, to);
         }
@@ -134,6 +143,48 @@ private:
                 store(to,
                       element(s.operands[1], row * a.y_row_stride + static_cast<int64_t>(i), to),
                       v[i] * a.scale);
+        }
+    }
+
+    /// Tile by tile in the order of the tickets, between counters and with the slots of the launch.
+    void l2(const step &s, scalar type) {
+        const auto a = args_of<wht_l2_args>(s);
+        const std::string mark = ".n";
+        const int log_n = std::atoi(s.variant.c_str() + s.variant.find(mark) + mark.size());
+        const wht_l2_config c = wht_l2_config_of(type, log_n);
+        const bool ring = c.mid != c.x;
+        for (int64_t i = 0; i < wht_l2_counters(a.rows); ++i)
+            CHECK(load(scalar::f32, element(s.operands[2], i, scalar::f32)) == 0);
+        const int32_t tiles = a.rows << c.log_m;
+        for (int32_t ticket = 0; ticket < 2 * tiles; ++ticket) {
+            const wht_l2_job j = wht_l2_job_of(ticket, a.lead, tiles);
+            const int64_t row = j.tile >> c.log_m;
+            const int64_t first = wht_l2_tile_offset(c, j.pass, j.tile);
+            const int64_t mid = ring ? row % a.slots << log_n : row * a.y_row_stride;
+            const operand &between = s.operands[ring ? 3 : 1];
+            const uint32_t size = 1u << c.log_tile, run = 1u << c.pass[j.pass].log_run;
+            std::vector<double> v(size);
+            for (uint32_t e = 0; e < size; ++e) {
+                const int64_t at = first + wht_l2_offset(c, j.pass, e);
+                v[e] = j.pass == 0
+                           ? load(type, element(s.operands[0], row * a.x_row_stride + at, type))
+                           : load(c.mid, element(between, mid + at, c.mid));
+            }
+            for (uint32_t h = j.pass == 0 ? 1 : run; h < size; h *= 2)
+                for (uint32_t e = 0; e < size; ++e)
+                    if ((e & h) == 0) {
+                        const double p = v[e], q = v[e + h];
+                        v[e] = p + q;
+                        v[e + h] = p - q;
+                    }
+            for (uint32_t e = 0; e < size; ++e) {
+                const int64_t at = first + wht_l2_offset(c, j.pass, e);
+                if (j.pass == 0)
+                    store(c.mid, element(between, mid + at, c.mid), v[e]);
+                else
+                    store(type, element(s.operands[1], row * a.y_row_stride + at, type),
+                          v[e] * a.scale);
+            }
         }
     }
 
@@ -235,7 +286,7 @@ TEST_CASE("facts of every pipeline") {
                     CHECK(s.grid >= 1);
                     CHECK(s.grid <= 0x7fffffff);
                     CHECK(s.block >= 1);
-                    CHECK(s.bytes_read > 0);
+                    CHECK((s.bytes_read > 0) == (s.kernel != "wht.l2_reset"));
                     CHECK(s.bytes_written > 0);
                     CHECK(s.operands.size() * sizeof(void *) <= s.args.size());
                     if (c.backend == PLAIT_CUDA) {
@@ -306,6 +357,25 @@ TEST_CASE("CUDA plans of 16-bit data round between passes or not") {
     run_and_compare("wht:bf16:b3:n131072:x.s131080.1:y.s131074.1", h200, "wht.cuda.multi_pass",
                     bf16_once);
     run_and_compare("wht:f32:b2:n131072:scale=0.001:y.f16", h200, "wht.cuda.multi_pass", f16_once);
+}
+
+TEST_CASE("CUDA plans whose passes meet in the L2 cache") {
+    const profile &h200 = profile_named("h200");
+    const double f32 = 20 * std::ldexp(1.0, -24);
+    run_and_compare("wht:f32:b3:n65536:scale=0.003:x.s65540.1:y.s65544.1", h200, "wht.cuda.l2",
+                    f32);
+    run_and_compare("wht:f32:b2:n1048576:y@x", h200, "wht.cuda.l2", f32);
+    run_and_compare("wht:f32:n4194304:scale=-7", h200, "wht.cuda.l2", f32);
+    run_and_compare("wht:f64:b3:n65536:scale=0.1", h200, "wht.cuda.l2", 1e-14);
+    run_and_compare("wht:f16:b30:n131072:scale=0.00390625", h200, "wht.cuda.l2",
+                    std::ldexp(1.0, -11));
+    run_and_compare("wht:bf16:b2:n1048576:scale=3:y@x", h200, "wht.cuda.l2", std::ldexp(1.0, -8));
+    // fewer blocks, fewer slots
+    profile small = h200;
+    small.name = "small";
+    small.sms = 2;
+    run_and_compare("wht:f16:b9:n131072:scale=0.00390625:y@x", small, "wht.cuda.l2",
+                    std::ldexp(1.0, -11));
 }
 
 TEST_CASE("CUDA plans of three and more passes") {

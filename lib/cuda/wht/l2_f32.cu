@@ -1,0 +1,17 @@
+#include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/l2_table.cuh"
+
+#include <utility>
+
+namespace plait::impl::cuda {
+
+template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
+    static const kernel_entry entries[] = {
+        wht_l2_entry<scalar::f32, N + 16>()...,
+    };
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+kernel_list list_wht_l2_f32() { return list(std::make_integer_sequence<int, 7>()); }
+
+} // namespace plait::impl::cuda

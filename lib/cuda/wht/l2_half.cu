@@ -1,0 +1,18 @@
+#include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/l2_table.cuh"
+
+#include <utility>
+
+namespace plait::impl::cuda {
+
+template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
+    static const kernel_entry entries[] = {
+        wht_l2_entry<scalar::f16, N + 17>()...,
+        wht_l2_entry<scalar::bf16, N + 17>()...,
+    };
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+kernel_list list_wht_l2_half() { return list(std::make_integer_sequence<int, 5>()); }
+
+} // namespace plait::impl::cuda
