@@ -199,7 +199,9 @@ typedef plait_status (*plait_alloc_fn)(void **ptr, size_t bytes, plait_stream st
 typedef void         (*plait_free_fn)(void *ptr, size_t bytes, plait_stream stream, void *user);
 PLAIT_API plait_status plait_context_set_allocator(plait_context *ctx, plait_alloc_fn alloc,
                                                    plait_free_fn dealloc, void *user);
-/* CPU contexts only; 0 = all cores of the process. Later plans copy the number. */
+/* CPU contexts only; 0 = all cores of the process, at most 4096. Later plans copy the number and run
+ * on that many threads or on the caller's alone. Where the system refuses a thread (ulimit -u),
+ * OpenMP ends the process: ask for no more than there are. */
 PLAIT_API plait_status plait_context_set_threads(plait_context *ctx, int threads);
 PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans stay valid */
 
@@ -388,7 +390,9 @@ PLAIT_API plait_status plait_candidates_print(const plait_context *ctx, const pl
 
 /* ---- Execution ---------------------------------------------------------------------------
  * CUDA: asynchronous on `stream`, legal during capture; the plan's device must be current. No
- * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous.
+ * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous; the first
+ * execute of a thread lets OpenMP start the others of its team, and nothing is allocated after it
+ * while all parallel regions of that thread ask for the same number of threads.
  * All arguments are checked before anything is launched: only a launch that CUDA refuses can fail
  * with a part of the work done. Executes that may overlap in time need different workspaces; there
  * is no other rule about concurrency. A forked child must not execute on several CPU threads once
