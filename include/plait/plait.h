@@ -22,7 +22,8 @@
  *  - NULL for a required pointer, a number that is no enumerator, and a setter that does not fit
  *    the handle give PLAIT_ERR_INVALID_ARGUMENT and change nothing.
  *  - Environment: PLAIT_LOG, PLAIT_LOG_FILE and PLAIT_CPU_ISA act on the process; PLAIT_WISDOM (a
- *    file), PLAIT_CANDIDATES and PLAIT_THREADS are read when a context is created.
+ *    file, which need not be there yet), PLAIT_CANDIDATES and, for a CPU that is there,
+ *    PLAIT_THREADS are read when a context is created. A profile has its own number of threads.
  */
 /* Tables are aligned by hand. */
 /* clang-format off */

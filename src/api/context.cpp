@@ -2,8 +2,11 @@
 #include "src/api/guard.h"
 #include "src/api/handles.h"
 #include "src/core/env.h"
+#include "src/core/log.h"
 
+#include <cerrno>
 #include <charconv>
+#include <unistd.h>
 
 namespace plait::impl {
 
@@ -46,6 +49,10 @@ void read_environment(plait_context &ctx) {
     }
     const std::string path = environment("PLAIT_WISDOM");
     if (path.empty()) return;
+    if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) { // who saves there comes later
+        log_line(PLAIT_LOG_WARN, text("PLAIT_WISDOM=", path, ": there is no such file yet"));
+        return;
+    }
     try {
         load_wisdom_file(ctx, path.c_str(), nullptr, nullptr);
     } catch (const failure &f) {

@@ -245,6 +245,10 @@ TEST_CASE("the environment of a context") {
             const environment_variable pattern("PLAIT_CANDIDATES", "wht.cpu.ref");
             const context_ptr only_ref = cpu_context();
             CHECK(candidate_of(plan_of(only_ref.get(), "wht:f32:n64").get()) == "wht.cpu.ref");
+            OK(plait_context_create_from_profile(&ctx, stored_profile("cpu_avx2_2c").c_str()));
+            CHECK(contains(profile_of(ctx), "threads 2\n")); // a profile says its own
+            plait_context_destroy(ctx);
+            ctx = nullptr;
             const pref_ptr pref = new_pref();
             OK(plait_pref_set_candidates(pref.get(), "*.simd"));
             CHECK(candidate_of(plan_of(only_ref.get(), "wht:f32:n64", pref.get()).get()) ==
@@ -258,7 +262,12 @@ TEST_CASE("the environment of a context") {
         const std::string path = "plait_test_" + std::to_string(getpid()) + ".wisdom";
         {
             const environment_variable missing("PLAIT_WISDOM", path);
-            FAILS(plait_context_create(&ctx, PLAIT_CPU, 0), PLAIT_ERR_IO, "PLAIT_WISDOM: path=");
+            CHECK(wisdom_of(cpu_context().get()) == "plait-wisdom 1\n"); // the first run of all
+        }
+        for (const char *bad : {"/", "/dev/null"}) { // cannot be read; holds no header
+            const environment_variable unreadable("PLAIT_WISDOM", bad);
+            FAILS(plait_context_create(&ctx, PLAIT_CPU, 0),
+                  bad[1] ? PLAIT_ERR_INVALID_ARGUMENT : PLAIT_ERR_IO, "PLAIT_WISDOM: path=/");
             CHECK(ctx == nullptr);
         }
         std::ofstream(path) << "plait-wisdom 99\n";
