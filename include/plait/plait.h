@@ -194,8 +194,8 @@ PLAIT_API plait_status plait_context_profile(const plait_context *ctx, char *buf
 
 /* Memory for plait_workspace_alloc, execs and measuring. Both NULL: the default, cudaMallocAsync or
  * aligned malloc. alloc returns multiples of PLAIT_WORKSPACE_ALIGNMENT, in any thread that plans;
- * whatever its failure is, plait reports PLAIT_ERR_OUT_OF_MEMORY. Plans keep the functions that
- * were set when they were made. */
+ * whatever its failure is, plait reports PLAIT_ERR_OUT_OF_MEMORY, and PLAIT_ERR_WORKSPACE for
+ * another address. Plans keep the functions that were set when they were made. */
 typedef plait_status (*plait_alloc_fn)(void **ptr, size_t bytes, plait_stream stream, void *user);
 typedef void         (*plait_free_fn)(void *ptr, size_t bytes, plait_stream stream, void *user);
 PLAIT_API plait_status plait_context_set_allocator(plait_context *ctx, plait_alloc_fn alloc,
@@ -363,7 +363,8 @@ PLAIT_API plait_status plait_pref_set_workspace_limit(plait_pref *pref, size_t b
 PLAIT_API plait_status plait_pref_set_time_limit(plait_pref *pref, double seconds);
 PLAIT_API plait_status plait_pref_set_determinism(plait_pref *pref, plait_determinism level);
 PLAIT_API plait_status plait_pref_set_math(plait_pref *pref, plait_math math);
-/* Comma list of globs, the last match wins; '-' excludes: "wht.*,-*.two_pass.*". "": no filter. */
+/* Comma list of globs, the last match wins; '-' excludes: "wht.*,-*.two_pass.*". "", the default:
+ * what PLAIT_CANDIDATES says, else no filter. */
 PLAIT_API plait_status plait_pref_set_candidates(plait_pref *pref, const char *pattern);
 PLAIT_API void         plait_pref_destroy(plait_pref *pref);
 

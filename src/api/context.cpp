@@ -71,6 +71,12 @@ public:
         if (status != PLAIT_OK || !ptr)
             fail(PLAIT_ERR_OUT_OF_MEMORY, "the context's allocator has no ", bytes,
                  " bytes: it returned ", status_name(status), ptr ? "" : " and NULL");
+        const auto address = reinterpret_cast<uintptr_t>(ptr);
+        if (address % PLAIT_WORKSPACE_ALIGNMENT != 0) {
+            release(ptr, bytes, stream);
+            fail(PLAIT_ERR_WORKSPACE, "the context's allocator returned 0x", hex(address),
+                 ", which is not aligned to ", PLAIT_WORKSPACE_ALIGNMENT, " bytes");
+        }
         return ptr;
     }
     void release(void *ptr, size_t bytes, plait_stream stream) noexcept override {
@@ -110,7 +116,6 @@ extern "C" {
 plait_status plait_device_count(plait_backend backend, int *count) {
     return guard(__func__, [&] {
         require(count, "count");
-        *count = 0;
         check_backend(backend);
         *count = backend == PLAIT_CPU ? cpu_device_count() : cuda_device_count();
     });
