@@ -95,7 +95,7 @@ int64_t ref_flops(const wht_problem &p) {
     }
     if (p.diag != scalar::none) per_element += 1;
     const bool complex = p.x == scalar::c64 || p.x == scalar::c128;
-    return elements * per_element * (complex ? 2 : 1);
+    return try_mul(elements, per_element * (complex ? 2 : 1)).value_or(INT64_MAX); // factors: many
 }
 
 /// Bytes that one read of a tensor touches; an axis of stride 0 is read once.
