@@ -223,7 +223,7 @@ PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans s
  *             SIGNS and DIAG are indexed like X. Default strides: 0 along batch axes, packed
  *             along transformed axes; other values per group or row: plait_desc_set_strides
  *   OVERFLOW  optional, I32[1], integers only: receives 1 if a result does not fit Y's type,
- *             else 0. Results wrap either way
+ *             else 0, also where an extent is 0. Results wrap either way
  * Accumulation is F64 if X or Y is F64 or C128, F32 for the other floating types, the wider of
  * the two for integers; scale is applied there, before the rounding to Y's type. It is the only
  * rounding to 16 bits, except in two-pass plans of 16-bit types under the default math, which also

@@ -138,8 +138,12 @@ int run_files(const file_arguments &a) {
         const cases::workspace work(*dev, plan.get());
         for (const tensor &t : tensors)
             if (in.count(t.role)) load_tensor(in.at(t.role), t, *dev, where.at(t.role), moved);
-        for (const tensor &t : tensors) // its slots of no row are written by nobody
-            if (t.role == PLAIT_STATE_OUT && !t.alias) zero(*dev, where.at(t.role), t.span_bytes());
+        int64_t steps = 0;
+        cases::check(plait_plan_get_i64(plan.get(), PLAIT_PLAN_STEPS, &steps));
+        // Written by nobody: slots of no row, and everything where there is nothing to compute.
+        for (const tensor &t : tensors)
+            if (t.writes() && !t.reads() && !t.alias && (t.role == PLAIT_STATE_OUT || steps == 0))
+                zero(*dev, where.at(t.role), t.span_bytes());
         read_seconds = watch.lap();
 
         line.what("transforming");
