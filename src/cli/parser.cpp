@@ -243,9 +243,9 @@ void add_wisdom(CLI::App &program, actions &run) {
     add_options(*make_command, m->common);
     make_command->footer(
         "--rigor is measure here unless said: the four best by cost. exhaustive\n"
-        "measures all. Times loaded with --wisdom are kept in the new file. A token\n"
-        "that fails does not stop the others: the file has their times, and the exit\n"
-        "code is that of the failure.");
+        "measures all. Times loaded with --wisdom, and those in the file before, are\n"
+        "kept; of equal lines the faster stays. A token that fails does not stop the\n"
+        "others: the file has their times, and the exit code is that of the failure.");
     run[make_command] = [m] { return make_wisdom(*m); };
 
     CLI::App *show_command = command->add_subcommand("show", "Print a file");
