@@ -22,7 +22,8 @@
  *  - NULL for a required pointer, a number that is no enumerator, and a setter that does not fit
  *    the handle give PLAIT_ERR_INVALID_ARGUMENT and change nothing.
  *  - Environment: PLAIT_LOG, PLAIT_LOG_FILE and PLAIT_CPU_ISA act on the process; PLAIT_WISDOM (a
- *    file), PLAIT_CANDIDATES and PLAIT_THREADS are read when a context is created.
+ *    file, which need not be there yet), PLAIT_CANDIDATES and, for a CPU that is there,
+ *    PLAIT_THREADS are read when a context is created. A profile has its own number of threads.
  */
 /* Tables are aligned by hand. */
 /* clang-format off */
@@ -193,13 +194,15 @@ PLAIT_API plait_status plait_context_profile(const plait_context *ctx, char *buf
 
 /* Memory for plait_workspace_alloc, execs and measuring. Both NULL: the default, cudaMallocAsync or
  * aligned malloc. alloc returns multiples of PLAIT_WORKSPACE_ALIGNMENT, in any thread that plans;
- * whatever its failure is, plait reports PLAIT_ERR_OUT_OF_MEMORY. Plans keep the functions that
- * were set when they were made. */
+ * whatever its failure is, plait reports PLAIT_ERR_OUT_OF_MEMORY, and PLAIT_ERR_WORKSPACE for
+ * another address. Plans keep the functions that were set when they were made. */
 typedef plait_status (*plait_alloc_fn)(void **ptr, size_t bytes, plait_stream stream, void *user);
 typedef void         (*plait_free_fn)(void *ptr, size_t bytes, plait_stream stream, void *user);
 PLAIT_API plait_status plait_context_set_allocator(plait_context *ctx, plait_alloc_fn alloc,
                                                    plait_free_fn dealloc, void *user);
-/* CPU contexts only; 0 = all cores of the process. Later plans copy the number. */
+/* CPU contexts only; 0 = all cores of the process, at most 4096. Later plans copy the number and run
+ * on that many threads or on the caller's alone. Where the system refuses a thread (ulimit -u),
+ * OpenMP ends the process: ask for no more than there are. */
 PLAIT_API plait_status plait_context_set_threads(plait_context *ctx, int threads);
 PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans stay valid */
 
@@ -220,7 +223,7 @@ PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans s
  *             SIGNS and DIAG are indexed like X. Default strides: 0 along batch axes, packed
  *             along transformed axes; other values per group or row: plait_desc_set_strides
  *   OVERFLOW  optional, I32[1], integers only: receives 1 if a result does not fit Y's type,
- *             else 0. Results wrap either way
+ *             else 0, also where an extent is 0. Results wrap either way
  * Accumulation is F64 if X or Y is F64 or C128, F32 for the other floating types, the wider of
  * the two for integers; scale is applied there, before the rounding to Y's type. It is the only
  * rounding to 16 bits, except in two-pass plans of 16-bit types under the default math, which also
@@ -360,7 +363,8 @@ PLAIT_API plait_status plait_pref_set_workspace_limit(plait_pref *pref, size_t b
 PLAIT_API plait_status plait_pref_set_time_limit(plait_pref *pref, double seconds);
 PLAIT_API plait_status plait_pref_set_determinism(plait_pref *pref, plait_determinism level);
 PLAIT_API plait_status plait_pref_set_math(plait_pref *pref, plait_math math);
-/* Comma list of globs, the last match wins; '-' excludes: "wht.*,-*.two_pass.*". "": no filter. */
+/* Comma list of globs, the last match wins; '-' excludes: "wht.*,-*.two_pass.*". "", the default:
+ * what PLAIT_CANDIDATES says, else no filter. */
 PLAIT_API plait_status plait_pref_set_candidates(plait_pref *pref, const char *pattern);
 PLAIT_API void         plait_pref_destroy(plait_pref *pref);
 
@@ -388,7 +392,9 @@ PLAIT_API plait_status plait_candidates_print(const plait_context *ctx, const pl
 
 /* ---- Execution ---------------------------------------------------------------------------
  * CUDA: asynchronous on `stream`, legal during capture; the plan's device must be current. No
- * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous.
+ * allocation, no synchronisation, no read of device memory by the host. CPU: synchronous; the first
+ * execute of a thread lets OpenMP start the others of its team, and nothing is allocated after it
+ * while all parallel regions of that thread ask for the same number of threads.
  * All arguments are checked before anything is launched: only a launch that CUDA refuses can fail
  * with a part of the work done. Executes that may overlap in time need different workspaces; there
  * is no other rule about concurrency. A forked child must not execute on several CPU threads once
@@ -434,7 +440,9 @@ PLAIT_API const plait_plan *plait_exec_plan(const plait_exec *exec);
 PLAIT_API void plait_exec_destroy(plait_exec *exec);
 
 /* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL -------------------
- * Lines of other devices and candidates and torn lines are skipped and counted, never an error.
+ * Lines of all devices are kept, for another number of threads or another machine, and looked up by
+ * the context's device when a plan is made. Lines of unknown candidates and revisions and torn lines
+ * are skipped and counted, never an error.
  * save_file replaces the file in one step: readers see the old text or the new. */
 
 PLAIT_API plait_status plait_wisdom_load(plait_context *ctx, const char *text, int *loaded,

@@ -43,6 +43,13 @@ template <auto destroy> struct destroyer {
 };
 template <class T, auto destroy> using owner = std::unique_ptr<T, destroyer<destroy>>;
 
+/// C would end the text at its first NUL and take what stands before it.
+inline const char *c_text(const std::string &text, const char *name) {
+    if (text.find('\0') != text.npos)
+        throw error(PLAIT_ERR_INVALID_ARGUMENT, std::string(name) + ": the text has a NUL in it");
+    return text.c_str();
+}
+
 /// A text-out function: the size first, then the text. Another thread may make it longer in
 /// between.
 template <class Call> std::string text(Call &&call) {
@@ -94,7 +101,7 @@ public:
     /// A context without a device: it plans and prints.
     static context from_profile(const std::string &profile) {
         plait_context *made = nullptr;
-        check(plait_context_create_from_profile(&made, profile.c_str()));
+        check(plait_context_create_from_profile(&made, detail::c_text(profile, "profile")));
         return adopt(made);
     }
     static context adopt(plait_context *handle) { return context(handle); }
@@ -116,12 +123,13 @@ public:
 
     counts load_wisdom(const std::string &text) {
         counts n{};
-        check(plait_wisdom_load(native(), text.c_str(), &n.loaded, &n.skipped));
+        check(plait_wisdom_load(native(), detail::c_text(text, "text"), &n.loaded, &n.skipped));
         return n;
     }
     counts load_wisdom_file(const std::string &path) {
         counts n{};
-        check(plait_wisdom_load_file(native(), path.c_str(), &n.loaded, &n.skipped));
+        check(
+            plait_wisdom_load_file(native(), detail::c_text(path, "path"), &n.loaded, &n.skipped));
         return n;
     }
     std::string wisdom() const {
@@ -130,7 +138,7 @@ public:
         });
     }
     void save_wisdom_file(const std::string &path) const {
-        check(plait_wisdom_save_file(native(), path.c_str()));
+        check(plait_wisdom_save_file(native(), detail::c_text(path, "path")));
     }
     void clear_wisdom() noexcept { plait_wisdom_clear(native()); }
 
@@ -181,7 +189,7 @@ class desc {
 public:
     static desc from_token(const std::string &token) {
         plait_desc *made = nullptr;
-        check(plait_desc_from_token(&made, token.c_str()));
+        check(plait_desc_from_token(&made, detail::c_text(token, "token")));
         return adopt(made);
     }
     static desc adopt(plait_desc *handle) { return desc(handle); }
@@ -330,7 +338,7 @@ public:
     }
     pref &math(plait_math m) & { return done(plait_pref_set_math(native(), m)); }
     pref &candidates(const std::string &pattern) & {
-        return done(plait_pref_set_candidates(native(), pattern.c_str()));
+        return done(plait_pref_set_candidates(native(), detail::c_text(pattern, "pattern")));
     }
 
     pref &&rigor(plait_rigor r) && { return std::move(rigor(r)); }
@@ -428,7 +436,7 @@ public:
     exec(plait_backend backend, int device, const std::string &token,
          plait_stream stream = nullptr) {
         plait_exec *made = nullptr;
-        check(plait_exec_create(&made, backend, device, token.c_str(), stream));
+        check(plait_exec_create(&made, backend, device, detail::c_text(token, "token"), stream));
         handle_.reset(made);
     }
     exec(plait_backend backend, int device, const desc &what, plait_stream stream = nullptr)

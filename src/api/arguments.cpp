@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 namespace plait::impl {
 
@@ -135,8 +136,9 @@ public:
     void add(const axis &next) { axes_[count_++] = next; }
 
     /// True too when it cannot tell within its budget: only tensors that interleave with different
-    /// pitches are that hard.
+    /// pitches, whose common divisor leaves no room between the runs, are that hard.
     bool at(int64_t distance) {
+        if (parted(distance)) return false;
         std::sort(axes_, axes_ + count_, [](const axis &x, const axis &y) {
             return std::abs(x.stride) > std::abs(y.stride);
         });
@@ -149,6 +151,16 @@ public:
     }
 
 private:
+    /// All distances of runs differ by multiples of the strides' common divisor. True if none of
+    /// those that have the remainder of this one lies between the bounds.
+    bool parted(int64_t distance) const {
+        int64_t common = 0;
+        for (int k = 0; k < count_; ++k) common = std::gcd(common, axes_[k].stride);
+        if (common == 0) return false;
+        const int64_t least = below_ + 1, rest = (distance - least) % common;
+        return least + (rest < 0 ? rest + common : rest) >= above_;
+    }
+
     bool search(int64_t d, int k) {
         if (--budget_ < 0) return true;
         if (d + low_[k] >= above_ || d + high_[k] <= below_) return false;

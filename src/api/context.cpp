@@ -2,8 +2,11 @@
 #include "src/api/guard.h"
 #include "src/api/handles.h"
 #include "src/core/env.h"
+#include "src/core/log.h"
 
+#include <cerrno>
 #include <charconv>
+#include <unistd.h>
 
 namespace plait::impl {
 
@@ -46,6 +49,10 @@ void read_environment(plait_context &ctx) {
     }
     const std::string path = environment("PLAIT_WISDOM");
     if (path.empty()) return;
+    if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) { // who saves there comes later
+        log_line(PLAIT_LOG_WARN, text("PLAIT_WISDOM=", path, ": there is no such file yet"));
+        return;
+    }
     try {
         load_wisdom_file(ctx, path.c_str(), nullptr, nullptr);
     } catch (const failure &f) {
@@ -64,6 +71,12 @@ public:
         if (status != PLAIT_OK || !ptr)
             fail(PLAIT_ERR_OUT_OF_MEMORY, "the context's allocator has no ", bytes,
                  " bytes: it returned ", status_name(status), ptr ? "" : " and NULL");
+        const auto address = reinterpret_cast<uintptr_t>(ptr);
+        if (address % PLAIT_WORKSPACE_ALIGNMENT != 0) {
+            release(ptr, bytes, stream);
+            fail(PLAIT_ERR_WORKSPACE, "the context's allocator returned 0x", hex(address),
+                 ", which is not aligned to ", PLAIT_WORKSPACE_ALIGNMENT, " bytes");
+        }
         return ptr;
     }
     void release(void *ptr, size_t bytes, plait_stream stream) noexcept override {
@@ -103,7 +116,6 @@ extern "C" {
 plait_status plait_device_count(plait_backend backend, int *count) {
     return guard(__func__, [&] {
         require(count, "count");
-        *count = 0;
         check_backend(backend);
         *count = backend == PLAIT_CPU ? cpu_device_count() : cuda_device_count();
     });

@@ -112,7 +112,7 @@ void write_file(const std::string &path, const std::string &what) {
 }
 
 void load(const plait_context &ctx, std::string_view text, int *loaded, int *skipped) {
-    const wisdom::loaded count = ctx.learned.load(text, ctx.facts.fingerprint());
+    const wisdom::loaded count = ctx.learned.load(text);
     if (loaded) *loaded = count.loaded;
     if (skipped) *skipped = count.skipped;
 }

@@ -1,5 +1,6 @@
 // plait bench: time against a copy of the same bytes.
 #include "src/cli/bench.h"
+#include "src/cli/bench_buffers.h"
 #include "src/cli/case/output.h"
 #include "src/cli/commands.h"
 #include "src/cli/text.h"
@@ -121,13 +122,12 @@ int judge_baseline(const bench_arguments &a, size_t compared, size_t measured, i
 } // namespace
 
 int run_bench(const bench_arguments &a) {
-    std::vector<std::string> tokens = a.tokens;
-    std::string path = a.json_file.empty() ? "" : a.json_file.front();
-    // `--json TOKEN`: the file may be left out, so this is a token and not a file.
-    if (path.compare(0, 4, "wht:") == 0 || path.compare(0, 7, "conv1d.") == 0) {
-        tokens.insert(tokens.begin(), path);
-        path.clear();
-    }
+    // `--json TOKEN`: the file may be left out, so what begins as a token is none.
+    std::vector<std::string> tokens = a.json_file;
+    std::string path = tokens.empty() ? "" : tokens.front();
+    if (path.compare(0, 4, "wht:") == 0 || path.compare(0, 7, "conv1d.") == 0) path.clear();
+    if (!path.empty()) tokens.erase(tokens.begin());
+    tokens.insert(tokens.end(), a.tokens.begin(), a.tokens.end());
     if (!a.suite.empty())
         for (std::string &t : read_suite(a.suite)) tokens.push_back(std::move(t));
     if (tokens.empty())
@@ -163,6 +163,10 @@ int run_bench(const bench_arguments &a) {
         const cases::desc_ptr desc = cases::make_desc(token);
         const std::vector<cases::tensor> tensors = cases::tensors_of(desc.get());
         line.what(token);
+        if (yardstick_of(cases::split_token(token), tensors).bytes == 0) {
+            done += 1000;
+            return complain(token + ": is empty; nothing to measure", 0);
+        }
         for (const planned &p : make_plans(s, desc.get(), a.all)) {
             const bench_result b = bench(p, token, tensors, *dev, a.how, [&](double share) {
                 line.at(done + static_cast<int64_t>(1000 * share));

@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace plait::cli {
 namespace {
@@ -90,6 +92,17 @@ void zero(cases::device &dev, void *at, size_t bytes) {
                    std::min(zeros.size(), bytes - done));
 }
 
+/// Bytes of a result and the report must not be one stream.
+bool goes_to_stdout(const std::map<plait_role, std::string> &out) {
+    struct stat own {};
+    if (fstat(STDOUT_FILENO, &own) != 0) return false;
+    return std::any_of(out.begin(), out.end(), [&](const auto &file) {
+        struct stat facts {};
+        return stat(file.second.c_str(), &facts) == 0 && facts.st_dev == own.st_dev &&
+               facts.st_ino == own.st_ino;
+    });
+}
+
 class stopwatch {
 public:
     double lap() {
@@ -125,6 +138,7 @@ int run_files(const file_arguments &a) {
         if (in.count(t.role)) read_bytes += cases::distinct(t).dense_bytes();
         if (out.count(t.role)) written_bytes += t.dense_bytes();
     }
+    std::FILE *const report = goes_to_stdout(out) ? stderr : stdout;
     stopwatch watch;
     double transform_seconds = 0, read_seconds = 0, write_seconds = 0;
     {
@@ -138,8 +152,12 @@ int run_files(const file_arguments &a) {
         const cases::workspace work(*dev, plan.get());
         for (const tensor &t : tensors)
             if (in.count(t.role)) load_tensor(in.at(t.role), t, *dev, where.at(t.role), moved);
-        for (const tensor &t : tensors) // its slots of no row are written by nobody
-            if (t.role == PLAIT_STATE_OUT && !t.alias) zero(*dev, where.at(t.role), t.span_bytes());
+        int64_t steps = 0;
+        cases::check(plait_plan_get_i64(plan.get(), PLAIT_PLAN_STEPS, &steps));
+        // Written by nobody: slots of no row, and everything where there is nothing to compute.
+        for (const tensor &t : tensors)
+            if (t.writes() && !t.reads() && !t.alias && (t.role == PLAIT_STATE_OUT || steps == 0))
+                zero(*dev, where.at(t.role), t.span_bytes());
         read_seconds = watch.lap();
 
         line.what("transforming");
@@ -165,15 +183,17 @@ int run_files(const file_arguments &a) {
         j["read_s"] = read_seconds;
         j["transform_s"] = transform_seconds;
         j["write_s"] = write_seconds;
-        std::printf("%s\n", j.dump().c_str());
+        std::fprintf(report, "%s\n", j.dump().c_str());
         return 0;
     }
-    std::printf("%s by %s on %s\n", a.token.c_str(), candidate.c_str(), s.fingerprint.c_str());
-    std::printf("read %s in %s, transformed in %s (first run), wrote %s in %s\n",
-                cases::readable_bytes(static_cast<double>(read_bytes)).c_str(),
-                readable_seconds(read_seconds).c_str(), readable_seconds(transform_seconds).c_str(),
-                cases::readable_bytes(static_cast<double>(written_bytes)).c_str(),
-                readable_seconds(write_seconds).c_str());
+    std::fprintf(report, "%s by %s on %s\n", a.token.c_str(), candidate.c_str(),
+                 s.fingerprint.c_str());
+    std::fprintf(report, "read %s in %s, transformed in %s (first run), wrote %s in %s\n",
+                 cases::readable_bytes(static_cast<double>(read_bytes)).c_str(),
+                 readable_seconds(read_seconds).c_str(),
+                 readable_seconds(transform_seconds).c_str(),
+                 cases::readable_bytes(static_cast<double>(written_bytes)).c_str(),
+                 readable_seconds(write_seconds).c_str());
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/stat.h>
 
 namespace plait::cli {
 namespace {
@@ -61,9 +62,8 @@ bool read_entry(const std::string &line, entry *e) {
     return true;
 }
 
-/// As text, not through a context: a context keeps only lines of its own device.
-wisdom_file read_wisdom(const std::string &path) {
-    const std::string text = read_text(path);
+/// As text, not through a context: a context drops the lines of candidates that it does not know.
+wisdom_file wisdom_of(const std::string &text, const std::string &path) {
     std::istringstream lines(text);
     wisdom_file file;
     bool headed = false;
@@ -71,9 +71,12 @@ wisdom_file read_wisdom(const std::string &path) {
         line = trimmed(line);
         if (line.empty() || line[0] == '#') continue;
         if (line.compare(0, sizeof header - 1, header) == 0 && line.find('|') == line.npos) {
-            const int version = std::atoi(line.c_str() + sizeof header - 1);
-            if (version > known_version)
-                throw failure(PLAIT_ERR_VERSION, path + ": has version " + std::to_string(version) +
+            const std::string digits = trimmed(line.substr(sizeof header - 1));
+            int version = 0;
+            const bool number =
+                !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+            if (number && (!number_from(digits, &version) || version > known_version))
+                throw failure(PLAIT_ERR_VERSION, path + ": has version " + digits +
                                                      " of the format; this program reads " +
                                                      std::to_string(known_version));
             headed = headed || version > 0;
@@ -93,6 +96,37 @@ wisdom_file read_wisdom(const std::string &path) {
     return file;
 }
 
+wisdom_file read_wisdom(const std::string &path) { return wisdom_of(read_text(path), path); }
+
+/// Lines of several files by key, the faster of equal ones.
+class merged {
+public:
+    void add(const wisdom_file &file) {
+        for (const entry &e : file.entries) {
+            const auto [at, fresh] = best_.emplace(e.key, e);
+            if (!fresh && e.seconds < at->second.seconds) at->second = e;
+        }
+    }
+    size_t size() const { return best_.size(); }
+    std::string text() const {
+        std::string out = std::string(header) + " " + std::to_string(known_version) + "\n";
+        for (const auto &[key, e] : best_) out += key + " | " + e.columns[4] + "\n";
+        return out;
+    }
+
+private:
+    std::map<std::string, entry> best_;
+};
+
+/// What stands in the file that is to be written. Another kind of file is refused.
+merged written_before(const std::string &path) {
+    merged out;
+    struct stat facts {};
+    if (stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0)
+        out.add(read_wisdom(path));
+    return out;
+}
+
 } // namespace
 
 int make_wisdom(const wisdom_arguments &a) {
@@ -106,6 +140,7 @@ int make_wisdom(const wisdom_arguments &a) {
                       "wisdom make: --rigor estimate measures nothing; take measure or exhaustive");
     for (const std::string &token : tokens) cases::make_desc(token);
     check_writable(a.out);
+    merged lines = written_before(a.out);
     const session s(a.common);
     s.open(); // a profile cannot measure: say so before planning
     const table columns({{"token", 36, true}, {"candidate", 28, true}, {"median", 12}});
@@ -124,10 +159,12 @@ int make_wisdom(const wisdom_arguments &a) {
         return 0;
     });
     // What was measured is kept, whatever the other tokens did.
-    if (planned > 0)
-        write_text(a.out, cases::text_of([&](char *buf, size_t cap, size_t *size) {
-                       return plait_wisdom_save(s.context.get(), buf, cap, size);
-                   }));
+    if (planned == 0) return code;
+    const std::string now = cases::text_of([&](char *buf, size_t cap, size_t *size) {
+        return plait_wisdom_save(s.context.get(), buf, cap, size);
+    });
+    lines.add(wisdom_of(now, "the context"));
+    write_text(a.out, lines.text());
     return code;
 }
 
@@ -162,20 +199,15 @@ int show_wisdom(const wisdom_arguments &a) {
 
 int merge_wisdom(const wisdom_arguments &a) {
     check_writable(a.out);
-    std::map<std::string, entry> best;
+    merged lines;
     int torn = 0;
     for (const std::string &path : a.files) {
         const wisdom_file file = read_wisdom(path);
         torn += file.torn;
-        for (const entry &e : file.entries) {
-            const auto [at, fresh] = best.emplace(e.key, e);
-            if (!fresh && e.seconds < at->second.seconds) at->second = e;
-        }
+        lines.add(file);
     }
-    std::string text = std::string(header) + " " + std::to_string(known_version) + "\n";
-    for (const auto &[key, e] : best) text += key + " | " + e.columns[4] + "\n";
-    write_text(a.out, text);
-    std::printf("%zu lines of %zu files in %s", best.size(), a.files.size(), a.out.c_str());
+    write_text(a.out, lines.text());
+    std::printf("%zu lines of %zu files in %s", lines.size(), a.files.size(), a.out.c_str());
     if (torn) std::printf(", %d torn lines left out", torn);
     std::printf("\n");
     return 0;

@@ -46,7 +46,7 @@ struct bench_arguments {
     std::vector<std::string> tokens;
     std::string suite;
     bool json_wanted = false;
-    std::vector<std::string> json_file; ///< none, or one file or token
+    std::vector<std::string> json_file; ///< what follows --json: a file or none, then tokens
     std::string baseline;
     std::optional<double> worse; ///< percent above the baseline that is a failure
     bool all = false;

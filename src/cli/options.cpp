@@ -50,8 +50,19 @@ std::string profile_value(const std::string &profile, const std::string &key) {
     return "";
 }
 
-/// The library prints the fingerprint of a context only as part of other texts.
+/// No line of the log while it lives.
+struct quiet {
+    quiet() {
+        plait_set_log(
+            0, [](int, const char *, void *) {}, nullptr);
+    }
+    ~quiet() { plait_set_log(0, nullptr, nullptr); }
+};
+
+/// The library prints the fingerprint of a context only as part of other texts. This problem is
+/// nobody's: the log is for those that were asked for.
 std::string fingerprint_of(const plait_context *ctx) {
+    const quiet here;
     const cases::desc_ptr desc = cases::make_desc("wht:f32:n2");
     const std::string text = cases::text_of([&](char *buf, size_t cap, size_t *size) {
         return plait_candidates_print(ctx, desc.get(), nullptr, PLAIT_JSON, buf, cap, size);
@@ -65,6 +76,9 @@ session::session(const options &o)
     : backend(PLAIT_CPU), threads(0), from_profile(!o.profile.empty()), options_(o) {
     if (from_profile) {
         const std::string profile = read_text(o.profile);
+        if (profile.find('\0') != profile.npos) // C would read what stands before it
+            throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                          o.profile + ": has a NUL byte; it is no text");
         plait_context *ctx = nullptr;
         try {
             check(plait_context_create_from_profile(&ctx, profile.c_str()));

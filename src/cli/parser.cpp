@@ -45,6 +45,16 @@ const CLI::Validator finite_number(
     },
     "", "finite number");
 
+/// CLI::PositiveNumber prints the largest double with all of its digits.
+const CLI::Validator above_zero(
+    [](std::string &text) {
+        double value = 0;
+        return CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value > 0
+                   ? std::string()
+                   : "\"" + text + "\" is no number above 0";
+    },
+    "", "number above 0");
+
 /// The grammar in full: plait.h, before plait_desc_token.
 const char *const token_help =
     "TOKEN is FAMILY:TYPE:SHAPE[:OPTION]...[:USES][:ROLE]..., in this order, without defaults:\n"
@@ -101,14 +111,13 @@ void add_options(CLI::App &command, options &o) {
         ->type_name("BYTES")
         ->group(group);
     command.add_option("--time-limit", o.time_limit, "seconds that measuring may take per plan")
-        ->check(CLI::PositiveNumber)
-        ->check(finite_number)
+        ->check(above_zero)
         ->type_name("SECONDS")
         ->group(group);
     command
         .add_option("--threads", o.threads,
                     "threads of the CPU backend [all cores]; also with --profile")
-        ->check(CLI::Range(1, 1 << 16))
+        ->check(CLI::Range(1, 4096)) // as plait_context_set_threads
         ->type_name("N")
         ->group(group);
 }
@@ -178,7 +187,7 @@ void add_verify(CLI::App &program, actions &run) {
         ->add_option("--sample", a->sample,
                      "transforms, or channels, to compare [as many as make 2^26\n"
                      "elements]")
-        ->check(CLI::PositiveNumber)
+        ->check(above_zero)
         ->type_name("N");
     add_options(*command, a->common);
     command->add_flag("--json", a->json, "one JSON object per line");
@@ -202,7 +211,7 @@ void add_bench(CLI::App &program, actions &run) {
             ->add_option("--json", a->json_file,
                          "JSON lines instead of the table, or into FILE beside it, each at once")
             ->type_name("[FILE]")
-            ->expected(0, 1);
+            ->expected(0, 1 << 20); // run_bench: tokens may follow
     command->add_option("--baseline", a->baseline, "compare with the JSON lines of an earlier run")
         ->type_name("FILE");
     command
@@ -243,9 +252,9 @@ void add_wisdom(CLI::App &program, actions &run) {
     add_options(*make_command, m->common);
     make_command->footer(
         "--rigor is measure here unless said: the four best by cost. exhaustive\n"
-        "measures all. Times loaded with --wisdom are kept in the new file. A token\n"
-        "that fails does not stop the others: the file has their times, and the exit\n"
-        "code is that of the failure.");
+        "measures all. Times loaded with --wisdom, and those in the file before, are\n"
+        "kept; of equal lines the faster stays. A token that fails does not stop the\n"
+        "others: the file has their times, and the exit code is that of the failure.");
     run[make_command] = [m] { return make_wisdom(*m); };
 
     CLI::App *show_command = command->add_subcommand("show", "Print a file");

@@ -19,7 +19,6 @@ problem make_problem(const descriptor &desc) {
         if ((t.access & PLAIT_WRITE) && t.elements() > 0) out.empty = false;
     if (const auto *wht = dynamic_cast<const wht_descriptor *>(&desc)) {
         out.form = wht->problem();
-        out.empty = wht->empty(); // also with OVERFLOW: no transform, no report
     } else if (const auto *conv1d = dynamic_cast<const conv1d_descriptor *>(&desc)) {
         out.form = conv1d->problem();
     } else {

@@ -1,9 +1,26 @@
 #include "src/planner/operands.h"
 
 #include "src/core/checked.h"
+#include "src/core/tables.h"
 #include "src/core/text.h"
 
 namespace plait::impl {
+
+verdict fits_counts(const problem &problem) {
+    for (const tensor &t : problem.tensors)
+        if (t.span_bytes() > most_bytes)
+            return text(role_name(t.role), " takes ", t.span_bytes(),
+                        " bytes; no process reaches more than ", most_bytes);
+    if (const auto *p = std::get_if<conv1d_problem>(&problem.form)) {
+        int64_t products = 1;
+        for (const int64_t extent : {p->batch, p->channels, p->length, p->width})
+            if (const auto next = try_mul(products, extent); next && *next <= most_products)
+                products = *next;
+            else
+                return text("it takes more products than ", most_products);
+    }
+    return "";
+}
 
 verdict fits_memory(const problem &problem, const profile &device, int64_t work) {
     if (device.memory_bytes == 0) return "";

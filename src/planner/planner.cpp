@@ -2,6 +2,7 @@
 
 #include "src/core/log.h"
 #include "src/core/status.h"
+#include "src/planner/operands.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +26,17 @@ const tensor *half_tensor(const problem &p) {
 }
 
 /// How far a candidate came before a rule refused it; the nearest one came furthest.
-enum class stage { backend, pattern, problem, math, determinism, workspace, measured, admitted };
+enum class stage {
+    backend,
+    pattern,
+    problem,
+    memory, ///< the device's alone stands in the way
+    math,
+    determinism,
+    workspace,
+    measured,
+    admitted
+};
 
 struct considered {
     ranked row;
@@ -38,7 +49,8 @@ public:
     /// `sizes`: learn the workspace of every candidate, for printing.
     selection(const problem &p, const profile &device, const preferences &pref, const wisdom &known,
               bool sizes)
-        : problem_(p), device_(device), pref_(pref) {
+        : problem_(p), device_(device), roomy_(device), pref_(pref) {
+        roomy_.memory_bytes = 0; // unknown: no limit
         const std::string fingerprint = device.fingerprint();
         for (const candidate &c : candidates_of(p.family)) {
             considered entry;
@@ -100,8 +112,13 @@ private:
         if (!pattern_admits(pref_.pattern, c.name))
             return text("the pattern \"", pref_.pattern, "\" excludes it");
         reached = stage::problem;
-        verdict rule = c.applicable(problem_, device_);
+        verdict rule = fits_counts(problem_);
         if (!rule.empty()) return rule;
+        rule = c.applicable(problem_, device_);
+        if (!rule.empty()) {
+            if (c.applicable(problem_, roomy_).empty()) reached = stage::memory;
+            return rule;
+        }
         reached = stage::math;
         if (pref_.math == PLAIT_MATH_F32 && c.operands == narrowest::stored)
             if (const tensor *half = half_tensor(problem_))
@@ -137,6 +154,7 @@ private:
 
     const problem &problem_;
     const profile &device_;
+    profile roomy_;
     const preferences &pref_;
 };
 

@@ -1,17 +1,15 @@
 // The texts of plait_plan_print and plait_candidates_print. JSON holds the same fields with exact
 // numbers; the text scales bytes by 1000 and times to us, ms or s.
 #include "src/core/text.h"
+#include "src/planner/json_text.h"
 #include "src/planner/planner.h"
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 namespace plait::impl {
 
 namespace {
-
-using json = nlohmann::ordered_json; // fields in the order of the text
 
 /// printf would follow the caller's locale.
 std::string fixed(double value, int decimals) {
@@ -74,52 +72,78 @@ std::string joined(const std::vector<std::string> &words) {
     return out;
 }
 
-json optional_json(const std::optional<double> &value) { return value ? json(*value) : json(); }
+void optional_value(json_text &out, const char *key, const std::optional<double> &value) {
+    value ? out.value(key, *value) : out.value(key, nullptr);
+}
 
 // ---- plan ------------------------------------------------------------------------------------
 
-json plan_json(const problem &p, const profile &device, plait_rigor rigor, const choice &c) {
-    json out;
-    out["plan"] = p.token;
-    out["device"] = device.fingerprint();
-    out["rigor"] = rigor_name(rigor);
-    out["source"] = choice_source_name(c.source);
-    json &choice = out["choice"];
-    if (c.what) {
-        choice["candidate"] = c.what->name;
-        choice["revision"] = c.what->revision;
-        choice["seconds_estimated"] = c.estimate.seconds;
-        choice["seconds_memory"] = c.estimate.memory_seconds;
-        choice["seconds_compute"] = c.estimate.compute_seconds;
-        choice["seconds_launch"] = c.estimate.launch_seconds;
-        choice["seconds_measured"] = optional_json(c.measured);
-    }
-    json &steps = out["steps"] = json::array();
+void moved_json(json_text &out, const char *key, int64_t bytes,
+                const std::vector<std::string> &operands) {
+    out.open(key, '{');
+    out.value("bytes", bytes);
+    out.open("operands", '[');
+    for (const std::string &name : operands) out.value(nullptr, name);
+    out.close();
+    out.close();
+}
+
+void choice_json(json_text &out, const choice &c) {
+    if (!c.what) return out.value("choice", nullptr);
+    out.open("choice", '{');
+    out.value("candidate", c.what->name);
+    out.value("revision", c.what->revision);
+    out.value("seconds_estimated", c.estimate.seconds);
+    out.value("seconds_memory", c.estimate.memory_seconds);
+    out.value("seconds_compute", c.estimate.compute_seconds);
+    out.value("seconds_launch", c.estimate.launch_seconds);
+    optional_value(out, "seconds_measured", c.measured);
+    out.close();
+}
+
+std::string plan_json(const problem &p, const profile &device, plait_rigor rigor, const choice &c) {
+    json_text out;
+    out.open(nullptr, '{');
+    out.value("plan", p.token);
+    out.value("device", device.fingerprint());
+    out.value("rigor", rigor_name(rigor));
+    out.value("source", choice_source_name(c.source));
+    choice_json(out, c);
+    out.open("steps", '[');
     for (const step &s : c.steps.steps) {
-        json row;
-        row["kernel"] = s.kernel;
-        row["variant"] = s.variant;
-        row["grid"] = s.grid;
-        row["block"] = s.block;
-        row["smem"] = s.smem_bytes;
-        row["read"] = {{"bytes", s.bytes_read}, {"operands", names(c.steps, s, false)}};
-        row["written"] = {{"bytes", s.bytes_written}, {"operands", names(c.steps, s, true)}};
-        row["flops"] = s.flops;
-        steps.push_back(std::move(row));
+        out.open(nullptr, '{');
+        out.value("kernel", s.kernel);
+        out.value("variant", s.variant);
+        out.value("grid", s.grid);
+        out.value("block", s.block);
+        out.value("smem", s.smem_bytes);
+        moved_json(out, "read", s.bytes_read, names(c.steps, s, false));
+        moved_json(out, "written", s.bytes_written, names(c.steps, s, true));
+        out.value("flops", s.flops);
+        out.close();
     }
-    json &work = out["work"];
-    work["bytes"] = c.steps.work.bytes();
-    json &pieces = work["pieces"] = json::array();
-    for (const piece &one : c.steps.work.pieces())
-        pieces.push_back({{"name", one.name},
-                          {"bytes", one.bytes},
-                          {"offset", one.offset},
-                          {"first_step", one.first_step + 1},
-                          {"last_step", one.last_step + 1}});
-    out["total"] = {{"read", c.steps.bytes_read()},
-                    {"written", c.steps.bytes_written()},
-                    {"flops", c.steps.flops()}};
-    return out;
+    out.close();
+    out.open("work", '{');
+    out.value("bytes", c.steps.work.bytes());
+    out.open("pieces", '[');
+    for (const piece &one : c.steps.work.pieces()) {
+        out.open(nullptr, '{');
+        out.value("name", one.name);
+        out.value("bytes", one.bytes);
+        out.value("offset", one.offset);
+        out.value("first_step", one.first_step + 1);
+        out.value("last_step", one.last_step + 1);
+        out.close();
+    }
+    out.close();
+    out.close();
+    out.open("total", '{');
+    out.value("read", c.steps.bytes_read());
+    out.value("written", c.steps.bytes_written());
+    out.value("flops", c.steps.flops());
+    out.close();
+    out.close();
+    return out.text() + '\n';
 }
 
 std::string choice_line(const profile &device, const choice &c) {
@@ -183,26 +207,31 @@ const char *narrowest_name(narrowest n) {
     return "?";
 }
 
-json candidates_json(const problem &p, const profile &device, const std::vector<ranked> &rows) {
-    json out;
-    out["problem"] = p.token;
-    out["device"] = device.fingerprint();
-    json &list = out["candidates"] = json::array();
+std::string candidates_json(const problem &p, const profile &device,
+                            const std::vector<ranked> &rows) {
+    json_text out;
+    out.open(nullptr, '{');
+    out.value("problem", p.token);
+    out.value("device", device.fingerprint());
+    out.open("candidates", '[');
     for (const ranked &r : rows) {
-        json row;
-        row["candidate"] = r.what->name;
-        row["revision"] = r.what->revision;
-        row["backend"] = backend_name(r.what->backend);
-        row["narrowest"] = narrowest_name(r.what->operands);
         const bool ok = r.refusal.empty();
-        row["verdict"] = !ok ? "no" : list.empty() ? "chosen" : "ok";
-        row["reason"] = r.refusal;
-        row["seconds_estimated"] = ok ? json(r.estimate.seconds) : json();
-        row["seconds_wisdom"] = optional_json(r.measured);
-        row["work"] = ok ? json(r.work_bytes) : json();
-        list.push_back(std::move(row));
+        out.open(nullptr, '{');
+        out.value("candidate", r.what->name);
+        out.value("revision", r.what->revision);
+        out.value("backend", backend_name(r.what->backend));
+        out.value("narrowest", narrowest_name(r.what->operands));
+        out.value("verdict", !ok ? "no" : &r == rows.data() ? "chosen" : "ok");
+        out.value("reason", r.refusal);
+        ok ? out.value("seconds_estimated", r.estimate.seconds)
+           : out.value("seconds_estimated", nullptr);
+        optional_value(out, "seconds_wisdom", r.measured);
+        ok ? out.value("work", r.work_bytes) : out.value("work", nullptr);
+        out.close();
     }
-    return out;
+    out.close();
+    out.close();
+    return out.text() + '\n';
 }
 
 std::string candidates_text(const problem &p, const profile &device,
@@ -240,13 +269,13 @@ const char *choice_source_name(choice_source source) {
 
 std::string print_plan(const problem &p, const profile &device, plait_rigor rigor, const choice &c,
                        plait_format format) {
-    if (format == PLAIT_JSON) return plan_json(p, device, rigor, c).dump(2) + '\n';
+    if (format == PLAIT_JSON) return plan_json(p, device, rigor, c);
     return plan_text(p, device, rigor, c);
 }
 
 std::string print_candidates(const problem &p, const profile &device,
                              const std::vector<ranked> &rows, plait_format format) {
-    if (format == PLAIT_JSON) return candidates_json(p, device, rows).dump(2) + '\n';
+    if (format == PLAIT_JSON) return candidates_json(p, device, rows);
     return candidates_text(p, device, rows);
 }
 

@@ -118,7 +118,8 @@ struct reader {
 std::vector<entry> read_entries(std::string_view whole) {
     std::vector<entry> entries;
     int line_number = 0;
-    for (const std::string_view raw : split(whole, '\n')) {
+    const std::vector<std::string_view> lines = split(whole, '\n');
+    for (const std::string_view raw : lines) {
         ++line_number;
         const std::string_view line = trimmed(raw);
         if (line_number == 1) {
@@ -127,11 +128,16 @@ std::vector<entry> read_entries(std::string_view whole) {
                 fail(PLAIT_ERR_INVALID_ARGUMENT, "profile line 1: the first line must be \"",
                      header, ' ', version, '"');
             if (found > version)
-                fail(PLAIT_ERR_VERSION, "profile line 1: version ", found,
+                fail(PLAIT_ERR_VERSION, "profile line 1: version ",
+                     trimmed(line.substr(header.size())),
                      " is newer than this library, which reads ", version);
             continue;
         }
         if (line.empty() || line.front() == '#') continue;
+        // What is left of a number without its end may still read as one.
+        if (line_number == static_cast<int>(lines.size()))
+            fail(PLAIT_ERR_INVALID_ARGUMENT, "profile line ", line_number,
+                 ": the text ends within this line");
         // Names end up in fingerprints and in JSON.
         for (const char c : line)
             if (c != '\t' && (c < ' ' || c > '~'))

@@ -44,7 +44,7 @@ struct profile {
 
 /// Throws INVALID_ARGUMENT with the line number, or VERSION for a newer header. Blank lines and
 /// lines that begin with '#' are skipped; every key of the backend must stand there once, and no
-/// other, so that a typing error cannot pass.
+/// other, so that a typing error cannot pass; a last line without a newline is torn.
 profile profile_from_text(std::string_view text);
 
 } // namespace plait::impl

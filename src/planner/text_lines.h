@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <climits>
 #include <string_view>
 #include <vector>
 
@@ -31,14 +32,17 @@ template <class T> bool number_from(std::string_view s, T &value) {
     return error == std::errc() && end == s.data() + s.size();
 }
 
-/// The version in a first line "<word> <version>"; 0 when the line is anything else.
+/// The version in a first line "<word> <version>", INT_MAX where it is larger; 0 when the line is
+/// anything else.
 inline int header_version(std::string_view line, std::string_view word) {
     line = trimmed(line);
     int version = 0;
     if (line.substr(0, word.size()) != word) return 0;
     line.remove_prefix(word.size());
     if (line.empty() || line.front() != ' ') return 0;
-    return number_from(trimmed(line), version) && version > 0 ? version : 0;
+    line = trimmed(line);
+    if (line.empty() || line.find_first_not_of("0123456789") != std::string_view::npos) return 0;
+    return number_from(line, version) ? version : INT_MAX;
 }
 
 } // namespace plait::impl

@@ -95,14 +95,14 @@ int64_t ref_flops(const wht_problem &p) {
     }
     if (p.diag != scalar::none) per_element += 1;
     const bool complex = p.x == scalar::c64 || p.x == scalar::c128;
-    return elements * per_element * (complex ? 2 : 1);
+    return try_mul(elements, per_element * (complex ? 2 : 1)).value_or(INT64_MAX); // factors: many
 }
 
 /// Bytes that one read of a tensor touches; an axis of stride 0 is read once.
 int64_t touched(const wht_problem &p, int64_t wht_axis::*stride, int bits) {
     int64_t elements = 1;
     for (int a = 0; a < p.axes; ++a)
-        if (p.axis[a].*stride != 0) elements *= p.axis[a].length;
+        if (p.axis[a].*stride != 0 || p.axis[a].length == 0) elements *= p.axis[a].length;
     return (elements * bits + 7) / 8;
 }
 
@@ -193,7 +193,7 @@ cost wht_cpu_ref_estimate(const problem &problem, const profile &device) {
     const double bytes =
         elements * (scalar_bytes(p.x) + scalar_bytes(p.y) + (sweeps ? 16 * stages : 0));
     const double busy =
-        shares ? threads : std::min(threads, static_cast<double>(product(p, false)));
+        shares ? threads : std::clamp(static_cast<double>(product(p, false)), 1.0, threads);
     const double barriers = shares ? static_cast<double>(product(p, false)) * (stages + 2) : 0;
     const double compute = (elements * ref_element_seconds +
                             static_cast<double>(ref_flops(p)) * ref_addition_seconds) /

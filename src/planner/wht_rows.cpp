@@ -4,7 +4,24 @@
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
 
+#include <charconv>
+
 namespace plait::impl {
+
+namespace {
+
+/// "bits=5" where a token has a mask of other than the lowest bits: its runs became axes that the
+/// caller never wrote.
+std::string_view scattered_bits(std::string_view token) {
+    const size_t at = token.find(":bits=");
+    if (at == token.npos) return {};
+    const std::string_view field = token.substr(at + 1, token.find(':', at + 1) - at - 1);
+    uint64_t mask = 0;
+    std::from_chars(field.data() + 5, field.data() + field.size(), mask, 16);
+    return (mask & (mask + 1)) == 0 ? std::string_view() : field;
+}
+
+} // namespace
 
 verdict wht_as_rows(const problem &problem, wht_rows *out) {
     if (problem.empty) return "the problem is empty: there is nothing to run";
@@ -24,6 +41,8 @@ verdict wht_as_rows(const problem &problem, wht_rows *out) {
         if (p.axis[a].factor != wht_factor::h1)
             return text("n=", p.axis[a].length, " has a factor matrix; needs a power of two");
     }
+    if (const std::string_view bits = scattered_bits(problem.token); !bits.empty())
+        return text(bits, " has a gap below its highest bit; needs the lowest bits");
     if (lines > 1) return text(lines, " transformed axes do not merge; needs one");
     if (line && line->x_stride != 1)
         return text("the transformed axis of x has stride ", line->x_stride, "; needs 1");

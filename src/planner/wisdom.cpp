@@ -3,6 +3,7 @@
 #include "src/core/status.h"
 #include "src/planner/text_lines.h"
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -28,17 +29,27 @@ bool known(std::string_view token, std::string_view name, int revision) {
     return false;
 }
 
-/// Throws unless some line is the header of a version that this library reads.
+/// A device in a line is one word.
+bool is_word(std::string_view word) {
+    const auto plain = [](char c) { return c > ' ' && c <= '~'; };
+    return !word.empty() && std::all_of(word.begin(), word.end(), plain);
+}
+
+/// Throws unless some line is the header of a version that this library reads, and no line that of
+/// a newer one: which lines follow which header is lost when files are merged.
 void check_header(const std::vector<std::string_view> &lines) {
+    bool headed = false;
     for (size_t i = 0; i < lines.size(); ++i) {
         const int found = header_version(lines[i], header);
         if (found > version)
-            fail(PLAIT_ERR_VERSION, "wisdom line ", i + 1, ": version ", found,
+            fail(PLAIT_ERR_VERSION, "wisdom line ", i + 1, ": version ",
+                 trimmed(trimmed(lines[i]).substr(header.size())),
                  " is newer than this library, which reads ", version);
-        if (found != 0) return;
+        headed = headed || found != 0;
     }
-    fail(PLAIT_ERR_INVALID_ARGUMENT, "wisdom line 1: the first line must be \"", header, ' ',
-         version, '"');
+    if (!headed)
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "wisdom line 1: the first line must be \"", header, ' ',
+             version, '"');
 }
 
 } // namespace
@@ -48,7 +59,7 @@ bool wisdom::key::operator<(const key &o) const {
            std::tie(o.token, o.fingerprint, o.candidate, o.revision);
 }
 
-wisdom::loaded wisdom::load(std::string_view whole, const std::string &fingerprint) {
+wisdom::loaded wisdom::load(std::string_view whole) {
     const std::vector<std::string_view> lines = split(whole, '\n');
     check_header(lines);
     loaded count;
@@ -62,13 +73,13 @@ wisdom::loaded wisdom::load(std::string_view whole, const std::string &fingerpri
         double seconds = 0;
         if (torn || column.size() != 5 || !number_from(trimmed(column[3]), revision) ||
             !number_from(trimmed(column[4]), seconds) || !is_time(seconds) ||
-            trimmed(column[1]) != fingerprint || !is_token(trimmed(column[0])) ||
+            !is_word(trimmed(column[1])) || !is_token(trimmed(column[0])) ||
             !known(trimmed(column[0]), trimmed(column[2]), revision)) {
             ++count.skipped;
             continue;
         }
-        key k{std::string(trimmed(column[0])), fingerprint, std::string(trimmed(column[2])),
-              revision};
+        key k{std::string(trimmed(column[0])), std::string(trimmed(column[1])),
+              std::string(trimmed(column[2])), revision};
         const auto [at, fresh] = found.emplace(std::move(k), seconds);
         if (!fresh && seconds < at->second) at->second = seconds;
         ++count.loaded;

@@ -18,13 +18,14 @@ class wisdom {
 public:
     struct loaded {
         int loaded = 0;
-        int skipped = 0; ///< unknown candidate, other revision, other device, ill-formed line
+        int skipped = 0; ///< unknown candidate, other revision, ill-formed line
     };
-    /// Per line: a torn or foreign line is skipped and counted; a newer header is VERSION, text
-    /// without the header is INVALID_ARGUMENT with the line number. All or nothing on a throw.
-    /// The header may stand in any line, since `sort -u` merges files. A last line without a
-    /// newline is torn: what is left of its number may still read as one.
-    loaded load(std::string_view text, const std::string &fingerprint);
+    /// Per line: a torn line and one of an unknown candidate are skipped and counted; lines of all
+    /// devices are kept, find() tells them apart. A newer header is VERSION, text without the
+    /// header is INVALID_ARGUMENT with the line number. All or nothing on a throw. The header may
+    /// stand in any line, since `sort -u` merges files. A last line without a newline is torn: what
+    /// is left of its number may still read as one.
+    loaded load(std::string_view text);
     std::string save() const; ///< header and sorted lines
     void clear();
     /// Keeps the smaller time. A time that is not finite and positive is not recorded.

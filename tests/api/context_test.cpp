@@ -109,13 +109,15 @@ struct counting_memory {
     int wrong_sizes = 0;
     plait_status answer = PLAIT_OK;
     bool give_null = false;
+    size_t shift = 0; ///< bytes that its blocks begin too late
 
     static plait_status take(void **ptr, size_t bytes, plait_stream, void *user) {
         auto *self = static_cast<counting_memory *>(user);
         const std::lock_guard<std::mutex> lock(self->mutex);
         if (self->answer != PLAIT_OK || self->give_null) return self->answer;
-        if (posix_memalign(ptr, PLAIT_WORKSPACE_ALIGNMENT, bytes) != 0)
+        if (posix_memalign(ptr, PLAIT_WORKSPACE_ALIGNMENT, bytes + self->shift) != 0)
             return PLAIT_ERR_OUT_OF_MEMORY;
+        *ptr = static_cast<char *>(*ptr) + self->shift;
         self->out[*ptr] = bytes;
         ++self->allocations;
         return PLAIT_OK;
@@ -126,7 +128,7 @@ struct counting_memory {
         const auto at = self->out.find(ptr);
         if (at == self->out.end() || at->second != bytes) ++self->wrong_sizes;
         if (at != self->out.end()) self->out.erase(at);
-        std::free(ptr);
+        std::free(static_cast<char *>(ptr) - self->shift);
     }
     bool balanced() const { return out.empty() && wrong_sizes == 0; }
 };
@@ -195,6 +197,16 @@ TEST_CASE("allocators: used and balanced") {
         memory.answer = PLAIT_OK;
         memory.give_null = true;
         FAILS(plait_workspace_alloc(ctx.get(), 10, nullptr, &ptr), PLAIT_ERR_OUT_OF_MEMORY, "NULL");
+        memory.give_null = false;
+        memory.shift = 16;
+        FAILS(plait_workspace_alloc(ctx.get(), 10, nullptr, &ptr), PLAIT_ERR_WORKSPACE,
+              "not aligned to 256");
+        CHECK(ptr == nullptr);
+        const plan_ptr plan = plan_of(ctx.get(), "wht:f32:b4:n64", reference_pref().get());
+        plait_exec *made = nullptr;
+        FAILS(plait_exec_from_plan(&made, plan.get(), nullptr), PLAIT_ERR_WORKSPACE, "not aligned");
+        CHECK(made == nullptr);
+        CHECK(memory.balanced());
     }
 }
 
@@ -233,6 +245,10 @@ TEST_CASE("the environment of a context") {
         {
             const environment_variable threads("PLAIT_THREADS", "3");
             CHECK(contains(profile_of(cpu_context().get()), "threads 3\n"));
+            OK(plait_context_create_from_profile(&ctx, stored_profile("cpu_avx2_2c").c_str()));
+            CHECK(contains(profile_of(ctx), "threads 2\n")); // a profile says its own
+            plait_context_destroy(ctx);
+            ctx = nullptr;
         }
         for (const char *bad : {"many", "2x", "-1", "99999999999"}) {
             const environment_variable threads("PLAIT_THREADS", bad);
@@ -246,6 +262,9 @@ TEST_CASE("the environment of a context") {
             const context_ptr only_ref = cpu_context();
             CHECK(candidate_of(plan_of(only_ref.get(), "wht:f32:n64").get()) == "wht.cpu.ref");
             const pref_ptr pref = new_pref();
+            OK(plait_pref_set_candidates(pref.get(), ""));
+            CHECK(candidate_of(plan_of(only_ref.get(), "wht:f32:n64", pref.get()).get()) ==
+                  "wht.cpu.ref");
             OK(plait_pref_set_candidates(pref.get(), "*.simd"));
             CHECK(candidate_of(plan_of(only_ref.get(), "wht:f32:n64", pref.get()).get()) ==
                   "wht.cpu.simd");
@@ -258,7 +277,12 @@ TEST_CASE("the environment of a context") {
         const std::string path = "plait_test_" + std::to_string(getpid()) + ".wisdom";
         {
             const environment_variable missing("PLAIT_WISDOM", path);
-            FAILS(plait_context_create(&ctx, PLAIT_CPU, 0), PLAIT_ERR_IO, "PLAIT_WISDOM: path=");
+            CHECK(wisdom_of(cpu_context().get()) == "plait-wisdom 1\n"); // the first run of all
+        }
+        for (const char *bad : {"/", "/dev/null"}) { // cannot be read; holds no header
+            const environment_variable unreadable("PLAIT_WISDOM", bad);
+            FAILS(plait_context_create(&ctx, PLAIT_CPU, 0),
+                  bad[1] ? PLAIT_ERR_INVALID_ARGUMENT : PLAIT_ERR_IO, "PLAIT_WISDOM: path=/");
             CHECK(ctx == nullptr);
         }
         std::ofstream(path) << "plait-wisdom 99\n";

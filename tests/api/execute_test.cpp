@@ -310,6 +310,29 @@ TEST_CASE("execute: tensors with gaps that share bytes in spite of different str
     OK(flag.run(list));
 }
 
+TEST_CASE("execute: tensors that interleave with different pitches") {
+    struct interleaved {
+        const char *token;
+        size_t floats, legal, wrong; ///< room; where y begins behind x
+    };
+    for (const interleaved &c :
+         {interleaved{"wht:f32:b200000:n1:x.s6.1.a4:y.s9.1.a4", 1800004, 1, 3},
+          {"wht:f32:b100000:n8:x.s32.1:y.s48.1", 4800064, 8, 4},
+          {"wht:f32:b100000:n8:x.s32.1:y.s48.1", 4800064, 8, 16}}) {
+        INFO(c.token);
+        const context_ptr ctx = cpu_context();
+        const plan_ptr plan = plan_of(ctx.get(), c.token);
+        std::vector<float> memory(c.floats + 64);
+        const auto at = reinterpret_cast<uintptr_t>(memory.data());
+        float *x = memory.data() + (64 - at % 64) % 64 / 4;
+        plait_arg args[] = {{PLAIT_X, x}, {PLAIT_Y, x + c.wrong}};
+        FAILS(plait_execute(plan.get(), args, 2, nullptr, 0, nullptr), PLAIT_ERR_POINTER,
+              "y overlaps x");
+        args[1].ptr = x + c.legal;
+        OK(plait_execute(plan.get(), args, 2, nullptr, 0, nullptr));
+    }
+}
+
 TEST_CASE("execute: a workspace inside a tensor is legal in its gaps alone") {
     call c("wht:i32:b2:n64:+signs+overflow:y.s4096.1");
     REQUIRE(c.work_bytes > 0);

@@ -39,6 +39,11 @@ TEST_CASE("hpp: errors carry code and sentence") {
           PLAIT_ERR_NO_DEVICE);
     CHECK(code_of([] { plait::context::from_profile("x"); }, "line 1") ==
           PLAIT_ERR_INVALID_ARGUMENT);
+    const std::string cut("wht:f32:n8\0:garbage", 19);
+    CHECK(code_of([&] { plait::desc::from_token(cut); }, "token: the text has a NUL") ==
+          PLAIT_ERR_INVALID_ARGUMENT);
+    CHECK(code_of([&] { plait::exec(PLAIT_CPU, 0, cut); }, "NUL") == PLAIT_ERR_INVALID_ARGUMENT);
+    CHECK(code_of([&] { plait::pref().candidates(cut); }, "NUL") == PLAIT_ERR_INVALID_ARGUMENT);
 }
 
 TEST_CASE("hpp: descriptors chain") {

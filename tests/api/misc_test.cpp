@@ -45,9 +45,10 @@ TEST_CASE("the last error belongs to the thread and outlives success") {
     const std::string mine = plait_last_error();
     std::thread([] {
         CHECK(std::string(plait_last_error()).empty());
-        int count = 0;
+        int count = 7;
         FAILS(plait_device_count(garbage<plait_backend>(), &count), PLAIT_ERR_INVALID_ARGUMENT,
               "backend=99");
+        CHECK(count == 7);
     }).join();
     int count = 0;
     OK(plait_device_count(PLAIT_CPU, &count));

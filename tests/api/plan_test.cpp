@@ -150,7 +150,7 @@ TEST_CASE("what a plan tells") {
 
 TEST_CASE("an empty problem has a plan that does nothing") {
     const context_ptr ctx = cpu_context();
-    for (const char *token : {"wht:f32:b0:n64", "wht:f32:b4:n0", "wht:i32:b0:n8:+overflow"}) {
+    for (const char *token : {"wht:f32:b0:n64", "wht:f32:b4:n0", "wht:i32:b0:n8"}) {
         INFO(token);
         const plan_ptr plan = plan_of(ctx.get(), token);
         CHECK(candidate_of(plan.get()) == "none");
@@ -166,6 +166,31 @@ TEST_CASE("an empty problem has a plan that does nothing") {
         OK(plait_exec_from_plan(&exec, plan.get(), nullptr));
         OK(plait_exec_run(exec, nullptr, nullptr));
         plait_exec_destroy(exec);
+    }
+}
+
+TEST_CASE("the overflow report of an empty problem is written") {
+    const context_ptr ctx = cpu_context();
+    for (const char *token : {"wht:i32:b0:n8:+overflow", "wht:i64:b4:n0:+overflow",
+                              "wht:i32:b0:n16384:+signs+overflow"}) {
+        INFO(token);
+        const plan_ptr plan = plan_of(ctx.get(), token);
+        plait_exec *made = nullptr;
+        OK(plait_exec_from_plan(&made, plan.get(), nullptr));
+        const exec_ptr exec(made);
+        int32_t flag = -1;
+        const plait_arg args[] = {{PLAIT_X, nullptr},
+                                  {PLAIT_Y, nullptr},
+                                  {PLAIT_OVERFLOW, &flag},
+                                  {PLAIT_SIGNS, &flag + 1}};
+        OK(plait_exec_run_args(exec.get(), args, contains(token, "signs") ? 4 : 3));
+        CHECK(flag == 0);
+        int64_t bytes = -1;
+        OK(plait_plan_get_i64(plan.get(), PLAIT_PLAN_BYTES_WRITTEN, &bytes));
+        CHECK(bytes == 4);
+        double seconds = -1;
+        OK(plait_plan_get_f64(plan.get(), PLAIT_PLAN_SECONDS_ESTIMATED, &seconds));
+        CHECK(seconds >= 0);
     }
 }
 

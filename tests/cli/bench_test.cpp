@@ -48,6 +48,12 @@ TEST_CASE("records have every field") {
 
 TEST_CASE("--json without a file may stand before the token") {
     CHECK(program(bench({"--json", "wht:f32:b8:n64"})).json().at("token") == "wht:f32:b8:n64");
+    const auto two = program(bench({"--json", "wht:f32:b8:n64", "wht:f32:n8"})).json_lines();
+    REQUIRE(two.size() == 2);
+    CHECK(two[0].at("token") == "wht:f32:b8:n64");
+    CHECK(two[1].at("token") == "wht:f32:n8");
+    CHECK(program(bench({"--json", "lines.json", "wht:f32:b8:n64", "wht:f32:n8"})).code == 0);
+    CHECK(contains(read_file("lines.json"), "\"wht:f32:n8\""));
 }
 
 TEST_CASE("table, file, baseline") {
@@ -131,7 +137,7 @@ TEST_CASE("all candidates, suites") {
 }
 
 TEST_CASE("what cannot be measured") {
-    check_refused(bench({"wht:f32:b0:n8", "--json"}), 2, "is empty");
+    check_refused(bench({"wht:f32:b0:n8", "--json"}), 0, "is empty; nothing to measure");
     // In place it fits the machine, so there is a plan; with the copy's buffer it cannot.
     const std::string profile = program({"info", "--backend", "cpu", "--profile-text"}).out;
     const size_t at = profile.find("memory_bytes ");

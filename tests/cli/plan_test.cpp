@@ -93,6 +93,21 @@ TEST_CASE("profiles that cannot be read") {
     CHECK(program({"plan", "wht:f32:n8", "--profile", "odd.txt", "--json"}).code == 0);
 }
 
+TEST_CASE("profiles with a NUL, profiles that end within a line") {
+    std::string text = shell("cat '" + profile("cpu_avx512_64c") + "'").out;
+    write_file("torn.txt", text.substr(0, text.size() - 1));
+    check_refused({"plan", "wht:f32:n8", "--profile", "torn.txt"}, 2, "ends within this line");
+    write_file("nul.txt", text + std::string(1, '\0') + "threads 7\n");
+    check_refused({"plan", "wht:f32:n8", "--profile", "nul.txt"}, 2, "nul.txt: has a NUL byte");
+}
+
+TEST_CASE("the log speaks of what was asked for alone") {
+    const outcome o = shell("PLAIT_LOG=dispatch,plan $PLAIT plan wht:f32:b3:n64 --backend cpu");
+    CHECK(contains(o.err, "dispatch: wht:f32:b3:n64: wht.cpu.simd"));
+    CHECK(contains(o.err, "plan: wht:f32:b3:n64"));
+    CHECK(!contains(o.err, "wht:f32:n2"));
+}
+
 TEST_CASE("info") {
     const outcome text = program({"info", "--backend", "cpu"});
     CHECK(text.code == 0);

@@ -202,3 +202,47 @@ TEST_CASE("work that is larger than the machine") {
     const std::string token = "wht:f32:b1048576:n1048576"; // 4 TiB
     check_refused({"verify", token, "--backend", "cpu", "--json"}, 3, "tensors and workspace take");
 }
+
+TEST_CASE("a team that OpenMP makes smaller than the plan does all of the work") {
+    std::vector<float> x(3 * 65536);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 251) - 125;
+    write_npy("team_x.npy", {'f', 4}, {3, 65536}, x.data());
+    const std::string call =
+        "$PLAIT run wht:f32:b3:n65536 --backend cpu --in x=team_x.npy --out y=";
+    CHECK(shell(call + "alone.npy --threads 1").code == 0);
+    for (const char *limit : {"1", "2"}) {
+        INFO(limit);
+        const std::string limited = std::string("OMP_THREAD_LIMIT=") + limit + " ";
+        CHECK(shell(limited + call + "limited.npy --threads 5").code == 0);
+        CHECK(read_file("limited.npy") == read_file("alone.npy"));
+        const outcome verified =
+            shell(limited + "$PLAIT verify --backend cpu --all --threads 5 wht:f32:b3:n65536 "
+                            "wht:bf16:b7:n131072 wht:i32:b9:n4096:+overflow wht:c64:b2:n16384:seq "
+                            "conv1d.fwd:f32:b2:c64:t3000:k4 conv1d.bwd:bf16:b2:t3000:c64:k4");
+        INFO(verified.out);
+        CHECK(verified.code == 0);
+    }
+}
+
+TEST_CASE("outputs of an empty problem are written whole") {
+    write_npy("none.npy", {'i', 4}, {0, 8}, nullptr);
+    const outcome done = program({"run", "wht:i32:b0:n8:+overflow", "--backend", "cpu", "--in",
+                                  "x=none.npy", "--out", "y=y0.npy", "--out", "overflow=flag.npy"});
+    INFO(done.err);
+    CHECK(done.code == 0);
+    CHECK(read_npy<int32_t>("flag.npy", {'i', 4}) == std::vector<int32_t>{0});
+    CHECK(program({"verify", "wht:i32:b0:n8:+overflow", "--backend", "cpu"}).code == 0);
+}
+
+TEST_CASE("a result on stdout is alone there") {
+    const float x[8] = {1};
+    write_npy("one.npy", {'f', 4}, {8}, x);
+    CHECK(run("wht:f32:n8", "one.npy", "flat.npy").code == 0);
+    for (const char *json : {"", " --json"}) {
+        const outcome o = shell(std::string("$PLAIT run wht:f32:n8 --backend cpu --in x=one.npy "
+                                            "--out y=/dev/stdout") +
+                                json + " | cat");
+        CHECK(o.out == read_file("flat.npy"));
+        CHECK(contains(o.err, "wht.cpu.simd"));
+    }
+}

@@ -50,8 +50,11 @@ TEST_CASE("usage errors are code 2 and one sentence") {
     check_refused({"plan", "wht:f32:n8", "--workspace-limit", "lots"}, 2, "lots");
     for (const char *bytes : {"-1", "", "99999999999999999999", "18446744073709551615k"})
         check_refused({"plan", "wht:f32:n8", "--workspace-limit", bytes}, 2, "workspace-limit");
-    for (const char *seconds : {"0", "nan", "inf"})
-        check_refused({"plan", "wht:f32:n8", "--time-limit", seconds}, 2, "time-limit");
+    for (const char *seconds : {"0", "-1", "nan", "inf"})
+        check_refused({"plan", "wht:f32:n8", "--time-limit", seconds}, 2,
+                      std::string("--time-limit: \"") + seconds + "\" is no number above 0");
+    check_refused({"verify", "wht:f32:n8", "--sample", "0"}, 2, "is no number above 0");
+    check_refused({"plan", "wht:f32:n8", "--threads", "4097"}, 2, "range 1 to 4096");
     for (const char *seed : {"-1", "18446744073709551616", "1e3", "0x1", ""})
         for (const char *command : {"verify", "bench"})
             check_refused({command, "wht:f32:n8", "--seed", seed}, 2, "seed");

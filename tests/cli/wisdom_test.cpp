@@ -93,11 +93,36 @@ TEST_CASE("a token that fails leaves the times of the others") {
     CHECK(read_file("kept.txt") == "old");
 }
 
+TEST_CASE("make adds to a file that is there, and spares one of another kind") {
+    const std::string other = "wht:f32:n8 | cuda/9.0/132sm/X | wht.cuda.block | 1 | 2e-06\n";
+    write_file("more.txt", "plait-wisdom 1\n" + other);
+    CHECK(program({"wisdom", "make", "wht:f32:n64", "--backend", "cpu", "-o", "more.txt"}).code ==
+          0);
+    CHECK(contains(read_file("more.txt"), "\nwht:f32:n64 | cpu/"));
+    CHECK(contains(read_file("more.txt"), "\n" + other));
+    write_file("letter.txt", "dear reader\n");
+    check_refused({"wisdom", "make", "wht:f32:n64", "--backend", "cpu", "-o", "letter.txt"}, 2,
+                  "letter.txt: is no wisdom file");
+    CHECK(read_file("letter.txt") == "dear reader\n");
+}
+
+TEST_CASE("wisdom of the environment and threads of the command line") {
+    CHECK(program({"wisdom", "make", "wht:f32:n64", "--backend", "cpu", "--threads", "3", "-o",
+                   "three.txt"})
+              .code == 0);
+    const std::string plan = "PLAIT_WISDOM=three.txt $PLAIT plan wht:f32:n64 --backend cpu "
+                             "--wisdom-only --threads ";
+    CHECK(shell(plan + "3").code == 0);
+    CHECK(shell(plan + "2").code == 3);
+}
+
 TEST_CASE("what is no wisdom") {
     write_file("text.txt", "hello\n");
     write_file("newer.txt", "plait-wisdom 9\n");
     check_refused({"wisdom", "show", "text.txt"}, 2, "text.txt: is no wisdom file");
     check_refused({"wisdom", "show", "newer.txt"}, 2, "version 9");
+    write_file("newest.txt", "plait-wisdom 1\nplait-wisdom 99999999999999999999\n");
+    check_refused({"wisdom", "show", "newest.txt"}, 2, "version 99999999999999999999");
     check_refused({"wisdom", "show", "gone.txt"}, 2, "gone.txt");
     check_refused({"wisdom", "merge", "newer.txt", "-o", "no.txt"}, 2, "version 9");
     check_refused({"wisdom", "merge", "-o", "no.txt"}, 2, "FILE");

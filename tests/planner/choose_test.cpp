@@ -192,6 +192,9 @@ TEST_CASE("not supported names the nearest candidate and its rule") {
     says("wht:f32:b100:n1024:x.s0.1", "rows of x overlap: row stride 0 is below n=1024");
     says("wht:f32:b100:n1024:y.f64", "there is no kernel that stores f32 rows");
     says("wht:f32:b10:n17179869184", "tensors and workspace take");
+    says("wht:f32:b3000000000:n8", "the nearest is wht.cuda.block: tensors and workspace take");
+    says("wht:f32:n8:bits=5", "bits=5 has a gap below its highest bit; needs the lowest bits");
+    says("wht:f32:b4:n64:bits=30", "bits=30 has a gap below");
     says("wht:f16:n134217728:y.f64", "there is no kernel that stores f16 rows");
     profile old = profile_named("h200");
     old.built = {100, 120};

@@ -132,6 +132,50 @@ TEST_CASE("parts of a cost are finite and add up to no less than the largest") {
         }
 }
 
+TEST_CASE("sizes beyond any machine are refused before a sum overflows") {
+    for (const named_profile &device : profiles())
+        for (const int64_t bytes : {int64_t{0}, INT64_MAX}) {
+            profile roomy = device.facts;
+            roomy.memory_bytes = bytes; // 0: unknown
+            wisdom none;
+            for (const char *token :
+                 {"wht:f32:n1152921504606846976", "wht:f64:b2305843009213693:n256",
+                  "wht:bf16:b1048576:n1099511627776:y.f32", "wht:c64:n4503599627370496:b200",
+                  "conv1d.fwd:f32:b1:c1048576:t1099511627776:k4",
+                  "conv1d.bwd:bf16:b1048576:t1048576:c1048576:k4",
+                  "conv1d.fwd:f32:b1:c65536:t1099511627776:k1073741824"}) {
+                INFO(token << " on " << device.name);
+                const std::string sentence = sentence_of(PLAIT_ERR_NOT_SUPPORTED, [&] {
+                    choose(problem_of(token), roomy, {}, none, nullptr);
+                });
+                const bool bytes_or_products =
+                    contains(sentence, " bytes; no process reaches more than ") ||
+                    contains(sentence, "it takes more products than ");
+                CHECK(bytes_or_products);
+            }
+            // The largest that are not refused for that: every number is one.
+            for (const char *token :
+                 {"wht:f32:n8589934592", "wht:f64:b1099511627776:n256", "wht:bf16:n8589934592",
+                  "wht:i32:b274877906944:n65536:+overflow", "wht:c64:n549755813888:b200",
+                  "wht:f16:b4:n1374389534720.h40", "conv1d.fwd:f32:b1:c65536:t17179869184:k4",
+                  "conv1d.bwd:bf16:b1024:t1048576:c1048576:k4"}) {
+                const problem p = problem_of(token);
+                for (const candidate &c : candidates_of(p.family)) {
+                    if (c.backend != roomy.backend || !c.applicable(p, roomy).empty()) continue;
+                    INFO(token << " " << c.name << " on " << device.name);
+                    const cost e = c.estimate(p, roomy);
+                    CHECK(e.memory_seconds > 0);
+                    CHECK(e.seconds > 0);
+                    const pipeline steps = c.build(p, roomy);
+                    CHECK(steps.bytes_read() > 0);
+                    CHECK(steps.bytes_written() > 0);
+                    CHECK(steps.flops() > 0);
+                    CHECK(steps.work.bytes() >= 0);
+                }
+            }
+        }
+}
+
 TEST_CASE("the definition never wins where the fast kernel applies") {
     for (const std::string name : {"cpu_avx2_2c", "cpu_avx512_64c"})
         for (const std::string &token : corpus()) {

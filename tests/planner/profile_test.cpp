@@ -90,6 +90,23 @@ TEST_CASE("profile text: errors name the line") {
     CHECK(contains(refusal(with_line(h200, "built", "built")), "write none"));
 }
 
+TEST_CASE("profile text: what ends within a line is torn") {
+    for (const named_profile &p : profiles()) {
+        const std::string whole = p.facts.to_text();
+        for (size_t length = whole.size() - 1; whole[length - 1] != '\n'; --length) {
+            INFO(length);
+            CHECK(contains(refusal(whole.substr(0, length)), "profile line "));
+        }
+        CHECK(contains(refusal(whole.substr(0, whole.size() - 1)), "ends within this line"));
+    }
+    std::string nul = profile_named("a100").to_text();
+    nul.insert(nul.find("\nsms") + 5, 1, '\0');
+    CHECK(contains(refusal(nul), "byte 0x0 is not printable"));
+    CHECK(contains(sentence_of(PLAIT_ERR_VERSION,
+                               [] { (void)profile_from_text("plait-profile 99999999999999\n"); }),
+                   "version 99999999999999 is newer"));
+}
+
 TEST_CASE("profile text: comments, blank lines and carriage returns") {
     std::string text = profile_named("a100").to_text();
     text.replace(text.find("\nsms"), 1, "\r\n\n  # a comment\n");

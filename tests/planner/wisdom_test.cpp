@@ -33,7 +33,7 @@ TEST_CASE("wisdom: saved text reads back") {
     CHECK(contains(text, line(token, here, tiled, revision_of(tiled), "0.000795")));
 
     wisdom back;
-    const wisdom::loaded count = back.load(text, here);
+    const wisdom::loaded count = back.load(text);
     CHECK(count.loaded == 3);
     CHECK(count.skipped == 0);
     CHECK(back.save() == text);
@@ -52,25 +52,37 @@ TEST_CASE("wisdom: merging keeps the smaller time") {
     CHECK(w.find(token, here, c) == 2e-3);
     const std::string rev = revision_of(tiled);
     w.load("plait-wisdom 1\n" + line(token, here, tiled, rev, "1e-3") +
-               line(token, here, tiled, rev, "4e-3"),
-           here);
+           line(token, here, tiled, rev, "4e-3"));
     CHECK(w.find(token, here, c) == 1e-3);
-    w.load("plait-wisdom 1\n" + line(token, here, tiled, rev, "5e-3"), here);
+    w.load("plait-wisdom 1\n" + line(token, here, tiled, rev, "5e-3"));
     CHECK(w.find(token, here, c) == 1e-3);
     // What `sort -u` makes of two files: the header is not in front of every family.
     wisdom sorted;
     CHECK(sorted
               .load(line("a:b", here, "a.cuda", "1", "1") + "plait-wisdom 1\n" +
-                        line(token, here, tiled, rev, "1e-3"),
-                    here)
+                    line(token, here, tiled, rev, "1e-3"))
               .loaded == 1);
 }
 
-TEST_CASE("wisdom: foreign and torn lines are skipped and counted") {
+TEST_CASE("wisdom: lines of all devices are kept and told apart") {
+    const std::string rev = revision_of(tiled), other = "cuda/8.0/108sm/NVIDIA_A100";
+    const std::string text = "plait-wisdom 1\n" + line(token, other, tiled, rev, "0.5") +
+                             line(token, here, tiled, rev, "0.25");
+    wisdom w;
+    const wisdom::loaded count = w.load(text);
+    CHECK(count.loaded == 2);
+    CHECK(count.skipped == 0);
+    CHECK(w.save() == text);
+    CHECK(w.find(token, here, candidate_named(tiled)) == 0.25);
+    CHECK(w.find(token, other, candidate_named(tiled)) == 0.5);
+}
+
+TEST_CASE("wisdom: lines of nobody and torn lines are skipped and counted") {
     const std::string rev = revision_of(tiled);
     const std::string good = line(token, here, tiled, rev, "7.95e-04");
     const std::vector<std::string> bad = {
-        line(token, "cuda/8.0/108sm/NVIDIA_A100", tiled, rev, "1e-3"),
+        line(token, "cuda/8.0/108sm/NVIDIA A100", tiled, rev, "1e-3"),
+        line(token, "", tiled, rev, "1e-3"),
         line(token, here, "wht.cuda.unheard_of", "1", "1e-3"),
         line("kda.fwd:bf16:b1", here, "kda.fwd.cuda.chunk64", "1", "1e-3"),
         line(token, here, tiled, std::to_string(candidate_named(tiled).revision + 1), "1e-3"),
@@ -92,7 +104,7 @@ TEST_CASE("wisdom: foreign and torn lines are skipped and counted") {
     for (const std::string &l : bad) {
         INFO(l);
         wisdom w;
-        const wisdom::loaded count = w.load("plait-wisdom 1\n" + l + good + "\n# comment\n", here);
+        const wisdom::loaded count = w.load("plait-wisdom 1\n" + l + good + "\n# comment\n");
         CHECK(count.loaded == 1);
         CHECK(count.skipped == 1);
         CHECK(w.find(token, here, candidate_named(tiled)) == 7.95e-4);
@@ -108,7 +120,7 @@ TEST_CASE("wisdom: every cut of a file keeps only whole lines") {
     for (size_t length = header.size(); length <= text.size(); ++length) {
         INFO(length);
         wisdom w;
-        const wisdom::loaded count = w.load(text.substr(0, length), here);
+        const wisdom::loaded count = w.load(text.substr(0, length));
         CHECK(count.loaded == (length < first ? 0 : length < text.size() ? 1 : 2));
         const bool cut = length != header.size() && length != first && length != text.size();
         CHECK(count.skipped == (cut ? 1 : 0));
@@ -122,18 +134,24 @@ TEST_CASE("wisdom: the header decides") {
     w.record(token, here, candidate_named(tiled), 1e-3);
     const std::string before = w.save();
     const std::string good = line(token, here, tiled, revision_of(tiled), "1e-6");
-    CHECK(contains(sentence_of(PLAIT_ERR_VERSION, [&] { w.load("plait-wisdom 2\n" + good, here); }),
+    CHECK(contains(sentence_of(PLAIT_ERR_VERSION, [&] { w.load("plait-wisdom 2\n" + good); }),
                    "line 1: version 2 is newer"));
     for (const std::string &text :
          {std::string(), good, std::string("plait-profile 1\n"), std::string("plait-wisdom\n"),
           std::string("plait-wisdom one\n"), std::string("plait-wisdoms 1\n")}) {
         INFO(text);
-        CHECK(contains(sentence_of(PLAIT_ERR_INVALID_ARGUMENT, [&] { w.load(text, here); }),
-                       "line 1"));
+        CHECK(contains(sentence_of(PLAIT_ERR_INVALID_ARGUMENT, [&] { w.load(text); }), "line 1"));
     }
     CHECK(w.save() == before);
-    CHECK(w.load("plait-wisdom 1\r\n" + good.substr(0, good.size() - 1) + "\r\n", here).loaded ==
-          1);
+    CHECK(w.load("plait-wisdom 1\r\n" + good.substr(0, good.size() - 1) + "\r\n").loaded == 1);
+    // Whichever line says it, and however many digits it has.
+    for (const char *newer : {"2", "99999999999999999999"})
+        CHECK(contains(sentence_of(PLAIT_ERR_VERSION,
+                                   [&] {
+                                       w.load("plait-wisdom 1\n" + good + "plait-wisdom " + newer +
+                                              "\n" + good);
+                                   }),
+                       std::string("line 3: version ") + newer + " is newer"));
 }
 
 TEST_CASE("wisdom: times that are none are not recorded") {
@@ -154,7 +172,7 @@ TEST_CASE("wisdom: threads share a table") {
                 (void)w.find("wht:f32:n" + std::to_string(201 - i), here, c);
                 if (i % 50 == 0) {
                     wisdom copy;
-                    copy.load(w.save(), here);
+                    copy.load(w.save());
                 }
             }
         });

@@ -3,6 +3,7 @@
 
 #include "lib/cpu/conv1d/conv1d_args.h"
 #include "lib/cpu/conv1d/sequences_layout.h"
+#include "lib/cpu/team.h"
 
 #include <algorithm>
 
@@ -52,15 +53,14 @@ struct conv1d_simd_layout {
     }
 };
 
-/// Threads that are worth waking: opening a parallel region takes as long as one core takes for
-/// about this many elements.
+/// Opening a parallel region takes as long as one core takes for about this many elements.
 constexpr int64_t conv1d_simd_thread_elements = int64_t{1} << 13;
 
 inline int conv1d_simd_team(const conv1d_problem &p, int threads) {
     const double elements = static_cast<double>(p.batch) * static_cast<double>(p.channels) *
                             static_cast<double>(p.length + p.entries);
     const double busy = elements / static_cast<double>(conv1d_simd_thread_elements);
-    return busy < threads ? std::max(1, static_cast<int>(busy)) : std::max(1, threads);
+    return whole_team(static_cast<int64_t>(std::min(busy, 1e9)), threads);
 }
 
 /// Whether an output is stored past the caches: whole cache lines only, for a line that is written

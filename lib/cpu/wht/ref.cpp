@@ -341,6 +341,7 @@ bool run_share(const wht_ref_args &args, share team, bool shared) {
     const int64_t begin = shared ? 0 : team.begin(transforms);
     const int64_t end = shared ? transforms : team.end(transforms);
     bool overflow = false;
+    if (transforms == 0) return overflow;
     walker batch(p, false, begin);
     for (int64_t i = begin; i < end; ++i, batch.next()) {
         t.template gather<X>(batch, part);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/common/scalar.h"
+#include "lib/cpu/team.h"
 
 #include <cstdint>
 
@@ -41,13 +42,11 @@ constexpr int64_t wht_simd_l2_bytes = int64_t{1} << 18;
 /// Stages of one sweep that joins blocks.
 constexpr int wht_simd_join_bits = 3;
 
-/// Threads that are worth waking for `bytes` of rows: opening a parallel region takes as long as
-/// one core takes for about this much.
+/// Opening a parallel region takes as long as one core takes for about this much of the rows.
 constexpr int64_t wht_simd_thread_bytes = int64_t{1} << 15;
 
 constexpr int wht_simd_team(int64_t bytes, int threads) {
-    const int64_t busy = bytes / wht_simd_thread_bytes;
-    return busy < threads ? (busy > 1 ? static_cast<int>(busy) : 1) : (threads > 1 ? threads : 1);
+    return whole_team(bytes / wht_simd_thread_bytes, threads);
 }
 
 /// Converted rows pass through a buffer of accumulators; other rows need no scratch.

@@ -66,10 +66,12 @@ public:
             std::memcpy(to, from, bytes);
             return;
         }
-        // Whole pages per thread, so that no two threads share a cache line.
-        const size_t part = (bytes / static_cast<size_t>(threads_) + 4096) / 4096 * 4096;
 #pragma omp parallel num_threads(threads_)
         {
+            // OpenMP may give fewer threads (OMP_THREAD_LIMIT). Whole pages each, so that no two
+            // share a cache line.
+            const size_t team = static_cast<size_t>(omp_get_num_threads());
+            const size_t part = (bytes / team + 4096) / 4096 * 4096;
             const size_t begin = std::min(bytes, part * static_cast<size_t>(omp_get_thread_num()));
             std::memcpy(static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin,
                         std::min(part, bytes - begin));
