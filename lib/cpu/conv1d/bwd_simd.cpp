@@ -248,18 +248,20 @@ private:
     }
 
     template <finish how>
-    void channel_sums(const source<T> &from, block_shape s, const T *in, const T *first,
+    void channel_sums(const source<T> &from, block_shape s, const T *lines, const T *first,
                       const T *add, const T *times, const id_of<T> *masks, T *to) {
         const int64_t rows = s.count;
+        const T *in[2 * conv1d_simd_max_width];
+        for (int64_t j = 0; j < rows + history; ++j) in[j] = lines + j * lay.line;
         if (!from.masked())
             return channel_rows<how, T>(s, in, weights, first, add, times, nullptr, to);
         mark_clean<T>(masks, rows, 1, p.width, clean);
         for_runs(clean, rows, [&](int64_t j, int64_t end, bool plain) {
             const int64_t skip = j * lay.line;
             s.count = end - j;
-            channel_rows<how, T>(
-                s, in + skip, weights, first, add != nullptr ? add + skip : nullptr,
-                times != nullptr ? times + skip : nullptr, plain ? nullptr : masks + j, to + skip);
+            channel_rows<how, T>(s, in + j, weights, first, add != nullptr ? add + skip : nullptr,
+                                 times != nullptr ? times + skip : nullptr,
+                                 plain ? nullptr : masks + j, to + skip);
         });
     }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 #include <hwy/highway.h>
+#include <type_traits>
 
 #include "lib/cpu/conv1d/simd_source-inl.h"
 
@@ -29,10 +30,11 @@ public:
     forward(const conv1d_args &args, const conv1d_sequences &sequences, const conv1d_simd_layout &l,
             char *scratch)
         : a(args), p(args.problem), all(sequences), lay(l), history(p.history()),
-          stream(conv1d_simd_streams(args, l, p.y, args.y)) {
+          stream(conv1d_simd_streams(args, l, p.y, args.y)),
+          narrow(sizeof(T) == 4 && scalar_bytes(p.y.type) == 2) {
         carver from{scratch};
         in = from.take<T>(lay.rows * lay.line);
-        out = from.take<T>(lay.rows * lay.line);
+        out = from.take<T>(lay.line);
         ids = from.take<id_of<T>>(lay.along_time ? lay.line : lay.tokens + 2 * p.width + 64);
         weights = from.take<T>(lay.along_time ? p.width : p.width * lay.line);
         bias = from.take<T>(lay.along_time ? 1 : lay.line);
@@ -71,6 +73,7 @@ private:
     const conv1d_simd_layout &lay;
     const int64_t history;
     const bool stream;
+    const bool narrow; ///< y has 16 bits
     T *in, *out, *weights, *bias;
     id_of<T> *ids;
     int64_t loaded = -1; ///< the block whose weights are in the buffers
@@ -97,14 +100,19 @@ private:
         }
     }
 
+    template <typename Run> void with_finish(Run run) {
+        if (!p.silu) return run(std::integral_constant<finish, finish::none>());
+        if constexpr (sizeof(T) == 4)
+            if (narrow) return run(std::integral_constant<finish, finish::silu16>());
+        run(std::integral_constant<finish, finish::silu>());
+    }
+
     /// A finished line of sums for one run of groups.
     void time_sums(const T *xe, T *y, int64_t count, const id_of<T> *masks) {
         const row_shape s{count, p.width, false, history};
         const T *add = p.residual ? xe + history : nullptr;
-        if (p.silu)
-            time_row<finish::silu, T>(s, xe, weights, *bias, add, nullptr, masks, y);
-        else
-            time_row<finish::none, T>(s, xe, weights, *bias, add, nullptr, masks, y);
+        with_finish(
+            [&](auto how) { time_row<how(), T>(s, xe, weights, *bias, add, nullptr, masks, y); });
     }
 
     static int64_t line_offset(const void *at, scalar type) {
@@ -145,15 +153,6 @@ private:
         }
     }
 
-    void channel_sums(const T *xe, T *y, int64_t rows, int64_t used, const id_of<T> *masks) {
-        const block_shape s{rows, p.width, false, history, lay.line, used};
-        const T *add = p.residual ? xe + history * lay.line : nullptr;
-        if (p.silu)
-            channel_rows<finish::silu, T>(s, xe, weights, bias, add, nullptr, masks, y);
-        else
-            channel_rows<finish::none, T>(s, xe, weights, bias, add, nullptr, masks, y);
-    }
-
     void load_weights(int64_t block, int64_t c, int64_t count) {
         if (loaded == block) return;
         loaded = block;
@@ -163,25 +162,36 @@ private:
         if (p.bias.used()) load_line(p.bias.type, a.bias, c * p.bias.c, p.bias.c, bias, count);
     }
 
+    /// A row of x: where it lies, if it needs no conversion and whole groups of vectors may be read
+    /// there, else in its place among the last `width` rows of the buffer.
+    const T *row(const source<T> &from, int64_t c, int64_t count, int64_t t) {
+        if (t >= 0 && p.x.type == p.accumulator && p.x.c == 1 && count % group_lanes<T>() == 0)
+            return static_cast<const T *>(a.x) + from.s.row * p.x.b + c +
+                   (from.s.begin + t) * p.x.t;
+        T *place = in + (t + history) % p.width * lay.line;
+        from.row(c, count, t, place);
+        return place;
+    }
+
     void channel_piece(const source<T> &from, int64_t block, int64_t c, int64_t count, int64_t t0,
                        int64_t t1) {
         load_weights(block, c, count);
-        for (int64_t j = 0; j < history; ++j)
-            from.row(c, count, t0 - history + j, in + j * lay.line);
-        T *fresh = in + history * lay.line;
-        for (int64_t t = t0; t < t1; t += lay.step) {
-            const int64_t rows = std::min(lay.step, t1 - t);
-            if (from.masked()) {
-                from.load_ids(t - history, rows + history, ids);
-                mark_clean<T>(ids, rows, 1, p.width, clean);
-            }
-            for (int64_t j = 0; j < rows; ++j) {
-                from.row(c, count, t + j, fresh + j * lay.line);
-                channel_sums(in + j * lay.line, out, 1, count,
-                             from.masked() && !clean[j] ? ids + j : nullptr);
-                store_line(p.y.type, out, a.y, y_at(from.s, c, t + j), p.y.c, count, stream);
-            }
-            std::copy(in + rows * lay.line, in + (rows + history) * lay.line, in);
+        if (from.masked()) {
+            from.load_ids(t0 - history, t1 - t0 + history, ids);
+            mark_clean<T>(ids, t1 - t0, 1, p.width, clean);
+        }
+        const T *taps[conv1d_simd_max_width];
+        for (int64_t k = 0; k < history; ++k) taps[k + 1] = row(from, c, count, t0 - history + k);
+        const block_shape s{1, p.width, false, history, lay.line, count};
+        for (int64_t t = t0; t < t1; ++t) {
+            std::copy(taps + 1, taps + p.width, taps);
+            taps[history] = row(from, c, count, t);
+            const T *add = p.residual ? taps[history] : nullptr;
+            const id_of<T> *masks = from.masked() && !clean[t - t0] ? ids + t - t0 : nullptr;
+            with_finish([&](auto how) {
+                channel_rows<how(), T>(s, taps, weights, bias, add, nullptr, masks, out);
+            });
+            store_line(p.y.type, out, a.y, y_at(from.s, c, t), p.y.c, count, stream);
         }
     }
 

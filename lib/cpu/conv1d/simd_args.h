@@ -39,9 +39,9 @@ struct conv1d_simd_layout {
     int64_t channels; ///< of a block
     int64_t blocks;
     int64_t tokens;      ///< of a piece
-    int64_t step;        ///< tokens that are in the buffers at a time
+    int64_t step;        ///< tokens that are computed at a time
     int64_t line;        ///< elements of a buffer line: a step along time, or a block of channels
-    int64_t rows;        ///< lines of a step with history
+    int64_t rows;        ///< lines of x in the buffers: of a step with its history
     int64_t table_bytes; ///< of conv1d_sequences
     int64_t slice_bytes; ///< buffers of one thread
     int64_t strips;      ///< backward: groups of pieces, each with sums of its own
@@ -93,14 +93,16 @@ inline conv1d_simd_layout conv1d_simd_layout_of(const conv1d_problem &p) {
         l.rows = 1;
         l.slice_bytes = width * ((backward ? 5 : 3) * l.line + 2 * up(p.width + 1, 16));
     } else {
-        // Long runs of a row for the memory; decoding has few rows and shares them among threads.
-        l.channels = p.width > 16 ? 64 : p.direction == conv1d_direction::forward ? 512 : 256;
+        // Long runs of a row for the memory; decoding has few rows and shares them among threads;
+        // what wide convolutions keep of x must fit a cache.
+        const bool long_runs = p.length >= 64 && p.width <= 8;
+        l.channels = p.width > 16 ? 64 : backward ? 256 : long_runs ? 2048 : 512;
         l.tokens = 256;
-        l.step = std::max<int64_t>(16, up(p.width, 16));
+        l.step = backward ? std::max<int64_t>(16, up(p.width, 16)) : 1;
         l.line = l.channels;
-        l.rows = l.step + p.width;
+        l.rows = backward ? l.step + p.width : p.width;
         // x, y (backward: x, dy, g, dx), the taps and the bias (backward: their sums too), ids.
-        l.slice_bytes = width * ((backward ? 4 : 2) * l.rows * l.line +
+        l.slice_bytes = width * ((backward ? 4 * l.rows : l.rows + 1) * l.line +
                                  (backward ? 2 : 1) * (p.width + 2) * l.line +
                                  up(l.tokens + 2 * p.width, 16) + slack);
     }

@@ -31,9 +31,10 @@ template <typename T> HWY_INLINE int64_t group_lanes() { return group * lanes<T>
 
 /// What becomes of a sum of taps.
 enum class finish {
-    none,  ///< forward without activation
-    silu,  ///< forward
-    slope, ///< backward with SiLU: the derivative
+    none,   ///< forward without activation
+    silu,   ///< forward
+    silu16, ///< forward, where y has 16 bits
+    slope,  ///< backward with SiLU: the derivative
 };
 
 /// Applies it, multiplies by `times` and adds `add` (both may be null), and stores.
@@ -41,7 +42,8 @@ template <finish how, typename T>
 HWY_INLINE void put(vectors<T> acc, const T *times, const T *add, T *out) {
     const tag<T> d;
     const int64_t n = lanes<T>();
-    if constexpr (how == finish::silu) acc = silu<T, group>(acc);
+    if constexpr (how == finish::silu) acc = silu<false, T, group>(acc);
+    if constexpr (how == finish::silu16) acc = silu<true, T, group>(acc);
     if constexpr (how == finish::slope) acc = silu_slope<T, group>(acc);
     if (times != nullptr)
         for (int v = 0; v < group; ++v) acc.v[v] = hn::Mul(hn::LoadU(d, times + v * n), acc.v[v]);
@@ -110,18 +112,18 @@ HWY_NOINLINE void time_row_masked(const row_shape &s, const T *in, const T *w, T
 }
 
 /// The same for `count` rows with vectors across channels: w is [tap][channel], bias [channel], and
-/// tap k of row j reads row j + k or j + width - 1 - k.
+/// tap k of row j reads in[j + k] or in[j + width - 1 - k]: rows lie anywhere.
 struct block_shape {
     int64_t count;
     int64_t width;
     bool back;
     int64_t own;
-    int64_t stride; ///< elements from row to row, whole groups of vectors
+    int64_t stride; ///< of all rows but those of `in`, whole groups of vectors
     int64_t used;   ///< channels; whole groups are computed
 };
 
 template <int fixed, finish how, bool masked, typename T>
-HWY_NOINLINE void channel_rows(const block_shape &s, const T *in, const T *w, const T *bias,
+HWY_NOINLINE void channel_rows(const block_shape &s, const T *const *in, const T *w, const T *bias,
                                const T *add, const T *times, const id_of<T> *ids, T *out) {
     const tag<T> d;
     const int64_t width = fixed > 0 ? fixed : s.width, n = lanes<T>();
@@ -134,7 +136,7 @@ HWY_NOINLINE void channel_rows(const block_shape &s, const T *in, const T *w, co
             for (int64_t k = 0; k < width; ++k) {
                 if constexpr (masked)
                     if (ids[j + first + k * step] != ids[j + s.own]) continue;
-                const T *x = in + here + (first + k * step) * s.stride;
+                const T *x = in[j + first + k * step] + c;
                 const T *weight = w + k * s.stride + c;
                 for (int v = 0; v < group; ++v)
                     acc.v[v] =
@@ -164,7 +166,7 @@ void time_row(const row_shape &s, const T *in, const T *w, T bias, const T *add,
 }
 
 template <finish how, typename T>
-void channel_rows(const block_shape &s, const T *in, const T *w, const T *bias, const T *add,
+void channel_rows(const block_shape &s, const T *const *in, const T *w, const T *bias, const T *add,
                   const T *times, const id_of<T> *ids, T *out) {
     if (ids != nullptr) return channel_rows<0, how, true, T>(s, in, w, bias, add, times, ids, out);
     if constexpr (sizeof(T) == 4) {
