@@ -143,6 +143,10 @@ private:
 [[noreturn]] void refuse(const problem &p, const profile &device, const selection &from) {
     const considered *near = from.nearest();
     if (!near) fail(PLAIT_ERR_NOT_SUPPORTED, p.token, ": family ", p.family, " has no candidates");
+    if (near->reached == stage::backend)
+        fail(PLAIT_ERR_NOT_SUPPORTED, p.token, ": family ", p.family,
+             " has no candidate on backend ", backend_name(device.backend), " yet; there is ",
+             near->row.what->name);
     fail(PLAIT_ERR_NOT_SUPPORTED, p.token, ": no candidate applies on ", device.fingerprint(),
          "; the nearest is ", near->row.what->name, ": ", near->row.refusal);
 }
@@ -229,6 +233,8 @@ const std::vector<candidate> &candidates_of(const std::string &family) {
     if (family == "conv1d.fwd") return conv1d_fwd_table();
     if (family == "conv1d.bwd") return conv1d_bwd_table();
     if (family == "conv1d.update") return conv1d_update_table();
+    if (family == "kda.fwd") return kda_fwd_table();
+    if (family == "kda.bwd") return kda_bwd_table();
     return none;
 }
 

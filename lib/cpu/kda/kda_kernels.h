@@ -1,0 +1,8 @@
+// The kernels of this folder as the kernel table names them.
+#pragma once
+
+namespace plait::impl::cpu {
+
+void kda_ref(const void *args, int threads); ///< kda.ref: both directions
+
+} // namespace plait::impl::cpu
