@@ -124,7 +124,8 @@ int run_bench(const bench_arguments &a) {
     std::vector<std::string> tokens = a.tokens;
     std::string path = a.json_file.empty() ? "" : a.json_file.front();
     // `--json TOKEN`: the file may be left out, so this is a token and not a file.
-    if (path.compare(0, 4, "wht:") == 0 || path.compare(0, 7, "conv1d.") == 0) {
+    if (path.compare(0, 4, "wht:") == 0 || path.compare(0, 7, "conv1d.") == 0 ||
+        path.compare(0, 4, "kda.") == 0) {
         tokens.insert(tokens.begin(), path);
         path.clear();
     }

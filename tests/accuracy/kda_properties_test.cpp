@@ -107,7 +107,7 @@ TEST_CASE("kda properties: packed sequences have the bits of separate ones") {
         }
 }
 
-TEST_CASE("kda properties: no output depends on later tokens, to the last bit") {
+TEST_CASE("K1, kda properties: no output depends on later tokens, to the last bit") {
     rng random(derive(config().seed, 2000));
     for (const plait_kda_gate gate : {PLAIT_GATE_LOG, PLAIT_GATE_SOFTPLUS, PLAIT_GATE_BOUNDED}) {
         kda_call c = kda_layer(PLAIT_FORWARD, PLAIT_F32, 2, 80, 1, 2, 16, 8);
@@ -230,7 +230,7 @@ TEST_CASE("kda properties: orthonormal keys without decay store and retrieve val
     });
 }
 
-TEST_CASE("kda properties: NaN stays in its sequence and head") {
+TEST_CASE("K11, kda properties: NaN stays in its sequence and head") {
     rng random(derive(config().seed, 6000));
     for (const plait_direction direction : {PLAIT_FORWARD, PLAIT_BACKWARD}) {
         const kda_call c = kda_layer(direction, PLAIT_F32, 2, 20, 2, 4, 8, 6);
@@ -302,7 +302,7 @@ TEST_CASE("kda properties: offsets and slots that break the rules are reported a
     }
 }
 
-TEST_CASE("kda properties: executes with their own workspaces may overlap") {
+TEST_CASE("K12, kda properties: executes with their own workspaces may overlap") {
     if (on_device()) return;
     rng random(derive(config().seed, 8000));
     const kda_call c = kda_layer(PLAIT_BACKWARD, PLAIT_F32, 2, 30, 2, 4, 8, 6);
