@@ -21,13 +21,6 @@ constexpr double ref_exponential_seconds = 10e-9;
 constexpr double simd_element_cycles = 6;
 constexpr double simd_exponential_cycles = 10.5;
 
-double vector_bytes(const std::string &isa) {
-    if (isa.rfind("AVX3", 0) == 0) return 64;
-    if (isa.rfind("AVX2", 0) == 0 || isa.rfind("SVE_256", 0) == 0) return 32;
-    if (isa == "SCALAR") return 4;
-    return 16;
-}
-
 /// The tensors, each once, but of a pool only the slots of the call.
 void add_traffic(const problem &problem, step *s) {
     const conv1d_problem &p = problem.conv1d();
@@ -119,7 +112,7 @@ cost conv1d_cpu_simd_estimate(const problem &problem, const profile &device) {
     const double busy = team;
     const double each = convolutions(p) * (simd_element_cycles + static_cast<double>(p.width)) +
                         (p.silu ? simd_exponential_cycles : 0);
-    const double lanes = vector_bytes(device.isa) / scalar_bytes(p.accumulator);
+    const double lanes = cpu_vector_bytes(device.isa) / scalar_bytes(p.accumulator);
     const double compute = elements_of(p) * each / (lanes * cpu_core_hertz * busy);
     return cpu_cost(device, team, traffic_seconds(problem, device, busy), compute);
 }

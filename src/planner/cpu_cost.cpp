@@ -13,6 +13,13 @@ constexpr double not_hidden = 0.35;
 
 } // namespace
 
+double cpu_vector_bytes(const std::string &isa) {
+    if (isa.rfind("AVX3", 0) == 0) return 64;
+    if (isa.rfind("AVX2", 0) == 0 || isa.rfind("SVE_256", 0) == 0) return 32;
+    if (isa == "SCALAR") return 4;
+    return 16;
+}
+
 int cpu_threads(const profile &device) { return std::max(1, device.threads); }
 
 int64_t touched_bytes(const tensor &t) {

@@ -8,6 +8,9 @@ namespace plait::impl {
 /// Where the cost model's numbers come from: a 3 GHz core.
 constexpr double cpu_core_hertz = 3e9;
 
+/// Of one register of the level that the kernels run at.
+double cpu_vector_bytes(const std::string &isa);
+
 int cpu_threads(const profile &);
 
 /// Bytes that one read of a tensor touches; an axis of stride 0 is read once.

@@ -5,6 +5,10 @@
 
 namespace plait::impl {
 
+verdict kda_cpu_chunk_applicable(const problem &, const profile &);
+cost kda_cpu_chunk_estimate(const problem &, const profile &);
+pipeline kda_cpu_chunk_build(const problem &, const profile &);
+
 verdict kda_cpu_ref_applicable(const problem &, const profile &);
 cost kda_cpu_ref_estimate(const problem &, const profile &);
 pipeline kda_cpu_ref_build(const problem &, const profile &);

@@ -1,4 +1,5 @@
-// kda.{fwd,bwd}.cpu.ref.
+// kda.{fwd,bwd}.cpu.{chunk,ref}.
+#include "lib/cpu/kda/chunk_args.h"
 #include "lib/cpu/kda/kda_args.h"
 #include "lib/cpu/kda/ref_args.h"
 #include "src/core/text.h"
@@ -6,6 +7,7 @@
 #include "src/planner/kda_candidates.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plait::impl {
 
@@ -18,6 +20,16 @@ constexpr double forward_entry_cycles = 3;
 constexpr double backward_entry_cycles = 20;
 /// An exponential or its inverse, with address and conversion of its element.
 constexpr double channel_cycles = 60;
+
+/// Cycles of the chunk kernels: a product and sum of two vectors with its load and broadcast, an
+/// exponential of a vector, and loading and converting a number.
+constexpr double product_cycles = 0.8;
+constexpr double exponential_cycles = 14;
+constexpr double load_cycles = 2;
+/// Products of all rows of a chunk with a state: forward three; backward has two for each of two
+/// forward runs and seven of its own. Sums over pairs of rows: one, four.
+constexpr double forward_products = 3, backward_products = 11;
+constexpr double forward_pairs = 1, backward_pairs = 4;
 
 double tokens_of(const kda_problem &p) {
     return static_cast<double>(p.batch) * static_cast<double>(p.length) *
@@ -70,7 +82,68 @@ int team_of(const kda_problem &p, const profile &device) {
     return static_cast<int>(std::clamp<double>(items, 1, cpu_threads(device)));
 }
 
+pipeline one_step(const problem &problem, const char *kernel, int team, int64_t scratch_bytes) {
+    pipeline out;
+    step s;
+    cpu::kda_args args{};
+    args.problem = problem.kda();
+    s.kernel = kernel;
+    s.block = team;
+    operand scratch;
+    if (scratch_bytes > 0)
+        scratch = piece_operand(out.work.book("scratch", scratch_bytes, 0, 0), true);
+    s.operands = operands_of(problem, scratch);
+    add_traffic(problem, &s);
+    s.args = step_args(args);
+    s.flops = flops_of(args.problem);
+    out.steps.push_back(std::move(s));
+    out.work.seal();
+    return out;
+}
+
+double traffic_seconds(const problem &problem, const profile &device, int team) {
+    step s;
+    add_traffic(problem, &s);
+    return cpu_traffic_seconds(device, s.bytes_read + s.bytes_written, team);
+}
+
 } // namespace
+
+verdict kda_cpu_chunk_applicable(const problem &problem, const profile &device) {
+    const kda_problem &p = problem.kda();
+    for (const tensor &t : problem.tensors)
+        if (t.dtype == PLAIT_F64) return text(role_name(t.role), " is f64; its arithmetic is f32");
+    return cpu_fits(problem, device, cpu::kda_chunk_scratch_bytes(p, team_of(p, device)));
+}
+
+cost kda_cpu_chunk_estimate(const problem &problem, const profile &device) {
+    const kda_problem &p = problem.kda();
+    const bool backward = is_backward(p);
+    const int team = team_of(p, device);
+    const cpu::kda_chunk_layout lay(p);
+    const double lanes = cpu_vector_bytes(device.isa) / 4, keys = static_cast<double>(lay.dim_k),
+                 values = static_cast<double>(lay.dim_v), rows = cpu::kda_chunk,
+                 pairs = rows * (rows + 1) / 2;
+    const double products =
+        (backward ? backward_products : forward_products) * rows * keys * values;
+    const double sums = (backward ? backward_pairs : forward_pairs) * pairs;
+    const double each = products * product_cycles / lanes +
+                        sums * (keys * exponential_cycles + 2 * values * product_cycles) / lanes +
+                        (backward ? 3 : 1) * rows * (3 * keys + values) * load_cycles;
+    // Most sequences of packed tokens end inside a chunk.
+    const double chunks =
+        std::ceil(static_cast<double>(p.length) / rows) * static_cast<double>(p.batch) +
+        (p.varlen ? 0.5 * static_cast<double>(p.sequences) : 0);
+    return cpu_cost(device, team, traffic_seconds(problem, device, team),
+                    chunks * static_cast<double>(p.value_heads) * each / (cpu_core_hertz * team));
+}
+
+pipeline kda_cpu_chunk_build(const problem &problem, const profile &device) {
+    const kda_problem &p = problem.kda();
+    const int team = team_of(p, device);
+    return one_step(problem, is_backward(p) ? "kda.bwd_chunk" : "kda.fwd_chunk", team,
+                    cpu::kda_chunk_scratch_bytes(p, team));
+}
 
 verdict kda_cpu_ref_applicable(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
@@ -80,32 +153,16 @@ verdict kda_cpu_ref_applicable(const problem &problem, const profile &device) {
 cost kda_cpu_ref_estimate(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
     const int team = team_of(p, device);
-    step s;
-    add_traffic(problem, &s);
     const double each =
         entries_of(p) * (is_backward(p) ? backward_entry_cycles : forward_entry_cycles) +
         static_cast<double>(p.dim_k) * channel_cycles * (is_backward(p) ? 3 : 1);
-    return cpu_cost(device, team, cpu_traffic_seconds(device, s.bytes_read + s.bytes_written, team),
+    return cpu_cost(device, team, traffic_seconds(problem, device, team),
                     tokens_of(p) * each / (cpu_core_hertz * team));
 }
 
 pipeline kda_cpu_ref_build(const problem &problem, const profile &device) {
-    pipeline out;
-    step s;
-    cpu::kda_args args{};
-    args.problem = problem.kda();
-    s.kernel = "kda.ref";
-    s.block = team_of(args.problem, device);
-    const int64_t bytes = cpu::kda_ref_scratch_bytes(args.problem, s.block);
-    operand scratch;
-    if (bytes > 0) scratch = piece_operand(out.work.book("scratch", bytes, 0, 0), true);
-    s.operands = operands_of(problem, scratch);
-    add_traffic(problem, &s);
-    s.args = step_args(args);
-    s.flops = flops_of(args.problem);
-    out.steps.push_back(std::move(s));
-    out.work.seal();
-    return out;
+    const int team = team_of(problem.kda(), device);
+    return one_step(problem, "kda.ref", team, cpu::kda_ref_scratch_bytes(problem.kda(), team));
 }
 
 } // namespace plait::impl

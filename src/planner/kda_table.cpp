@@ -1,5 +1,7 @@
 // THE LIST of kda: every way to compute Kimi Delta Attention. Steps, for grep:
+//   kda.fwd.cpu.chunk          kda.fwd_chunk
 //   kda.fwd.cpu.ref            kda.ref
+//   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
 #include "src/planner/kda_candidates.h"
 
@@ -9,6 +11,8 @@ namespace plait::impl {
 const std::vector<candidate> &kda_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
+     kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      kda_cpu_ref_applicable, kda_cpu_ref_estimate, kda_cpu_ref_build},
 };
@@ -17,6 +21,8 @@ return table;
 
 const std::vector<candidate> &kda_bwd_table() {
 static const std::vector<candidate> table = {
+    {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
+     kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      kda_cpu_ref_applicable, kda_cpu_ref_estimate, kda_cpu_ref_build},
 };

@@ -178,6 +178,9 @@ std::vector<const candidate *> measure(const problem &p, const profile &device,
     for (considered &entry : from.all)
         if (entry.reached == stage::admitted) queue.push_back(&entry);
     std::stable_sort(queue.begin(), queue.end(), [](const considered *a, const considered *b) {
+        const bool definition_a = a->row.what->operands == narrowest::exact;
+        const bool definition_b = b->row.what->operands == narrowest::exact;
+        if (definition_a != definition_b) return definition_b; // it is not the choice anyway
         return a->row.estimate.seconds < b->row.estimate.seconds;
     });
     const int wanted = pref.rigor == PLAIT_EXHAUSTIVE ? INT_MAX : measure_best;

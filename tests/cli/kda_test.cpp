@@ -59,7 +59,7 @@ TEST_CASE("kda: plan and candidates") {
     const outcome plan = on_cpu({"plan", token});
     INFO(plan.err);
     CHECK(plan.code == 0);
-    CHECK(contains(plan.out, "kda.ref"));
+    CHECK(contains(plan.out, "kda.fwd_chunk"));
     const outcome list = on_cpu({"candidates", token});
     CHECK(list.code == 0);
     CHECK(contains(list.out, "kda.fwd.cpu.ref"));
