@@ -55,6 +55,14 @@ module plait
   integer(c_int), parameter, public :: PLAIT_SIGNS = 5
   integer(c_int), parameter, public :: PLAIT_DIAG = 6
   integer(c_int), parameter, public :: PLAIT_OVERFLOW = 7
+  integer(c_int), parameter, public :: PLAIT_Q = 16
+  integer(c_int), parameter, public :: PLAIT_K = 17
+  integer(c_int), parameter, public :: PLAIT_V = 18
+  integer(c_int), parameter, public :: PLAIT_G = 19
+  integer(c_int), parameter, public :: PLAIT_BETA = 20
+  integer(c_int), parameter, public :: PLAIT_O = 21
+  integer(c_int), parameter, public :: PLAIT_A_LOG = 22
+  integer(c_int), parameter, public :: PLAIT_DT_BIAS = 23
   integer(c_int), parameter, public :: PLAIT_STATE_IN = 32
   integer(c_int), parameter, public :: PLAIT_STATE_OUT = 33
   integer(c_int), parameter, public :: PLAIT_STATE = 34
@@ -67,6 +75,14 @@ module plait
   integer(c_int), parameter, public :: PLAIT_DY = 258
   integer(c_int), parameter, public :: PLAIT_DW = 259
   integer(c_int), parameter, public :: PLAIT_DBIAS = 260
+  integer(c_int), parameter, public :: PLAIT_DQ = 272
+  integer(c_int), parameter, public :: PLAIT_DK = 273
+  integer(c_int), parameter, public :: PLAIT_DV = 274
+  integer(c_int), parameter, public :: PLAIT_DG = 275
+  integer(c_int), parameter, public :: PLAIT_DBETA = 276
+  integer(c_int), parameter, public :: PLAIT_DO = 277
+  integer(c_int), parameter, public :: PLAIT_DA_LOG = 278
+  integer(c_int), parameter, public :: PLAIT_DDT_BIAS = 279
   integer(c_int), parameter, public :: PLAIT_DSTATE_IN = 288
   integer(c_int), parameter, public :: PLAIT_DSTATE_OUT = 289
   ! plait_access
@@ -93,6 +109,13 @@ module plait
   ! plait_state_kind
   integer(c_int), parameter, public :: PLAIT_STATE_LINEAR = 0
   integer(c_int), parameter, public :: PLAIT_STATE_RING = 1
+  ! plait_state_layout
+  integer(c_int), parameter, public :: PLAIT_STATE_KV = 1
+  integer(c_int), parameter, public :: PLAIT_STATE_VK = 2
+  ! plait_kda_gate
+  integer(c_int), parameter, public :: PLAIT_GATE_LOG = 0
+  integer(c_int), parameter, public :: PLAIT_GATE_SOFTPLUS = 1
+  integer(c_int), parameter, public :: PLAIT_GATE_BOUNDED = 2
   ! plait_rigor
   integer(c_int), parameter, public :: PLAIT_ESTIMATE = 0
   integer(c_int), parameter, public :: PLAIT_MEASURE = 10
@@ -311,6 +334,58 @@ module plait
       integer(c_int64_t), value :: entries
       integer(c_int) :: answer
     end function plait_conv1d_set_state
+    function plait_kda_create(desc, dir, dtype, batch, length, heads, &
+        value_heads, dim_k, dim_v) bind(c, name='plait_kda_create') result(answer)
+      import
+      type(c_ptr), intent(out) :: desc
+      integer(c_int), value :: dir
+      integer(c_int), value :: dtype
+      integer(c_int64_t), value :: batch
+      integer(c_int64_t), value :: length
+      integer(c_int64_t), value :: heads
+      integer(c_int64_t), value :: value_heads
+      integer(c_int64_t), value :: dim_k
+      integer(c_int64_t), value :: dim_v
+      integer(c_int) :: answer
+    end function plait_kda_create
+    function plait_kda_set_gate(desc, gate, lower_bound) bind(c, &
+        name='plait_kda_set_gate') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: gate
+      real(c_double), value :: lower_bound
+      integer(c_int) :: answer
+    end function plait_kda_set_gate
+    function plait_kda_set_beta(desc, is_logit, scale) bind(c, &
+        name='plait_kda_set_beta') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: is_logit
+      real(c_double), value :: scale
+      integer(c_int) :: answer
+    end function plait_kda_set_beta
+    function plait_kda_set_qk_norm(desc, enable, eps) bind(c, &
+        name='plait_kda_set_qk_norm') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: enable
+      real(c_double), value :: eps
+      integer(c_int) :: answer
+    end function plait_kda_set_qk_norm
+    function plait_kda_set_scale(desc, scale) bind(c, &
+        name='plait_kda_set_scale') result(answer)
+      import
+      type(c_ptr), value :: desc
+      real(c_double), value :: scale
+      integer(c_int) :: answer
+    end function plait_kda_set_scale
+    function plait_kda_set_state(desc, layout) bind(c, &
+        name='plait_kda_set_state') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: layout
+      integer(c_int) :: answer
+    end function plait_kda_set_state
     function plait_desc_use(desc, role, use) bind(c, name='plait_desc_use') result(answer)
       import
       type(c_ptr), value :: desc
@@ -710,6 +785,12 @@ module plait
   public :: plait_conv1d_set_activation
   public :: plait_conv1d_set_residual
   public :: plait_conv1d_set_state
+  public :: plait_kda_create
+  public :: plait_kda_set_gate
+  public :: plait_kda_set_beta
+  public :: plait_kda_set_qk_norm
+  public :: plait_kda_set_scale
+  public :: plait_kda_set_state
   public :: plait_desc_use
   public :: plait_desc_set_varlen
   public :: plait_desc_set_slots

@@ -1,5 +1,5 @@
-/* plait.h - plans for fast Walsh-Hadamard transforms (wht) and causal depthwise 1-D convolution
- * (conv1d), on CUDA devices and on the CPU.
+/* plait.h - plans for fast Walsh-Hadamard transforms (wht), causal depthwise 1-D convolution
+ * (conv1d) and Kimi Delta Attention (kda), on CUDA devices and on the CPU.
  *
  *   plait_context   one device, its facts and its wisdom
  *   plait_desc      what to compute: shapes, types, options
@@ -110,10 +110,14 @@ typedef enum plait_direction PLAIT_INT {
 typedef enum plait_role PLAIT_INT {
     PLAIT_X = 1, PLAIT_Y = 2, PLAIT_W = 3, PLAIT_BIAS = 4,           /* wht, conv1d           */
     PLAIT_SIGNS = 5, PLAIT_DIAG = 6, PLAIT_OVERFLOW = 7,             /* wht                   */
-    PLAIT_STATE_IN = 32, PLAIT_STATE_OUT = 33,                       /* conv1d                */
+    PLAIT_Q = 16, PLAIT_K = 17, PLAIT_V = 18, PLAIT_G = 19,          /* kda                   */
+    PLAIT_BETA = 20, PLAIT_O = 21, PLAIT_A_LOG = 22, PLAIT_DT_BIAS = 23,
+    PLAIT_STATE_IN = 32, PLAIT_STATE_OUT = 33,                       /* conv1d, kda           */
     PLAIT_STATE = 34, PLAIT_POSITION = 35,                           /* conv1d update         */
     PLAIT_SLOTS = 36, PLAIT_CU_SEQLENS = 37, PLAIT_SEQ_IDX = 38, PLAIT_STATUS = 39,
     PLAIT_DX = 257, PLAIT_DY = 258, PLAIT_DW = 259, PLAIT_DBIAS = 260,
+    PLAIT_DQ = 272, PLAIT_DK = 273, PLAIT_DV = 274, PLAIT_DG = 275,
+    PLAIT_DBETA = 276, PLAIT_DO = 277, PLAIT_DA_LOG = 278, PLAIT_DDT_BIAS = 279,
     PLAIT_DSTATE_IN = 288, PLAIT_DSTATE_OUT = 289
 } plait_role;
 
@@ -135,6 +139,13 @@ typedef enum plait_activation PLAIT_INT { PLAIT_ACT_NONE = 0, PLAIT_ACT_SILU = 1
 typedef enum plait_state_kind PLAIT_INT {
     PLAIT_STATE_LINEAR = 0, PLAIT_STATE_RING = 1
 } plait_state_kind;
+
+typedef enum plait_state_layout PLAIT_INT { /* kda; there is no default */
+    PLAIT_STATE_KV = 1, PLAIT_STATE_VK = 2
+} plait_state_layout;
+typedef enum plait_kda_gate PLAIT_INT { /* there is no default */
+    PLAIT_GATE_LOG = 0, PLAIT_GATE_SOFTPLUS = 1, PLAIT_GATE_BOUNDED = 2
+} plait_kda_gate;
 
 typedef enum plait_rigor PLAIT_INT {
     PLAIT_ESTIMATE = 0, PLAIT_MEASURE = 10, PLAIT_EXHAUSTIVE = 20
@@ -294,6 +305,47 @@ PLAIT_API plait_status plait_conv1d_set_residual(plait_desc *desc, int enable);
 PLAIT_API plait_status plait_conv1d_set_state(plait_desc *desc, plait_state_kind kind,
                                               int64_t entries);
 
+/* ---- Descriptors: Kimi Delta Attention ---------------------------------------------------
+ *
+ * Per sequence and value head, with S in R^(dim_k x dim_v), for each token in this order:
+ *   S' = diag(exp g) S;    u = beta (v - S'^T k);    S = S' + k u^T;    o = scale S^T q
+ *
+ *   Q, K      [batch, length, heads, dim_k]; value head j uses head j / (value_heads / heads)
+ *   V, O      [batch, length, value_heads, dim_v]
+ *   G         [batch, length, value_heads, dim_k];   BETA [batch, length, value_heads]
+ *             Q, K, V, G, BETA, O: F16 BF16 F32 F64, by default Q's type; G is often F32
+ *   A_LOG     [value_heads];   DT_BIAS [value_heads, dim_k], optional: of the gate. F32 or F64
+ *   STATE_IN, STATE_OUT   optional: [n, value_heads, dim_k, dim_v] (KV) or [n, value_heads, dim_v,
+ *             dim_k] (VK); n is the number of sequences, or of slots. BF16 F32 F64, not F16:
+ *             entries pass 65504. Without STATE_IN the first state is zero
+ *             Parameters and states are F32 by default, F64 where Q is
+ *   STATUS    optional, I32 [1], with varlen or slots: as for conv1d
+ *   backward  takes the calls of its forward. Reads the inputs, DO, DSTATE_OUT; writes DQ DK DV DG
+ *             DBETA and, where their roles are in use, DA_LOG DDT_BIAS DSTATE_IN: gradients of the
+ *             tensors as they are given, before norm, gate and sigmoid. DQ and DK are sums over the
+ *             value heads of a head, DA_LOG and DDT_BIAS over all tokens, in one fixed order
+ * A state in use needs its orientation, and every descriptor its gate: the wrong one of either is
+ * garbage that looks like a result, so neither has a default, and the token names both.
+ * Decoding is a forward of small length with both states, often STATE_OUT@STATE_IN and slots. No
+ * output depends on a later token, to the last bit. */
+
+PLAIT_API plait_status plait_kda_create(plait_desc **desc, plait_direction dir, plait_dtype dtype,
+                                        int64_t batch, int64_t length, int64_t heads,
+                                        int64_t value_heads, int64_t dim_k, int64_t dim_v);
+/* Required. LOG: g = G, a natural logarithm, finite and <= 0. With A = exp(A_LOG), x = G + DT_BIAS
+ * SOFTPLUS: g = -A softplus(x); BOUNDED: g = lower_bound sigmoid(A x), lower_bound < 0 (pass 0 for
+ * the others). A_LOG is in use with both; BOUNDED may drop it (plait_desc_use): A = 1. */
+PLAIT_API plait_status plait_kda_set_gate(plait_desc *desc, plait_kda_gate gate,
+                                          double lower_bound);
+/* is_logit: beta = scale * sigmoid(BETA), scale > 0. Otherwise beta = BETA, and scale must be 1:
+ * the default. */
+PLAIT_API plait_status plait_kda_set_beta(plait_desc *desc, int is_logit, double scale);
+/* q and k are divided by sqrt(sum of squares + eps) first, eps > 0. Default: off. */
+PLAIT_API plait_status plait_kda_set_qk_norm(plait_desc *desc, int enable, double eps);
+PLAIT_API plait_status plait_kda_set_scale(plait_desc *desc, double scale); /* dim_k^(-1/2) */
+/* Required as soon as a state or its gradient is in use. */
+PLAIT_API plait_status plait_kda_set_state(plait_desc *desc, plait_state_layout layout);
+
 /* ---- Descriptors: all families -----------------------------------------------------------
  * Setters check one argument by itself; plait_desc_check finds contradictions. A setter that does
  * not fit the family gives PLAIT_ERR_INVALID_ARGUMENT.
@@ -301,7 +353,7 @@ PLAIT_API plait_status plait_conv1d_set_state(plait_desc *desc, plait_state_kind
  * negative id, rows with the pad slot): its outputs and gradients are written as zero, it touches
  * no slot and enters no sum. */
 
-/* Optional tensors on or off; gradients off. */
+/* Optional tensors on or off; gradients and kda's A_LOG off. */
 PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use);
 /* Packed sequences: batch is 1, length is the capacity in tokens. CU_SEQLENS[sequences + 1], I64 or
  * (plait_desc_set_dtype) I32, is device memory that the host never reads: non-decreasing, first 0,
@@ -310,8 +362,8 @@ PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use
 PLAIT_API plait_status plait_desc_set_varlen(plait_desc *desc, int64_t sequences,
                                              int64_t max_length);
 /* States live in a pool of `count` slots: row (or packed sequence) r uses slot SLOTS[r], I32,
- * distinct among live rows; `pad` marks rows without a slot. conv1d forward and update; backward
- * refuses slots. */
+ * distinct among live rows; `pad` marks rows without a slot. conv1d forward and update, and kda
+ * forward; backward refuses slots. */
 PLAIT_API plait_status plait_desc_set_slots(plait_desc *desc, int64_t count, int32_t pad);
 PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
@@ -333,21 +385,26 @@ PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plai
                                          int64_t *extents, int64_t *strides);
 /* The token: one line that says all of a descriptor; equal descriptors have equal tokens.
  *   token   family:dtype:shape[:option]...[:uses][:role]...     in this order, defaults left out
- *   family  wht  conv1d.fwd  conv1d.bwd  conv1d.update
- *   dtype   of X: f16 bf16 f32 f64 c64 c128 i32 i64
+ *   family  wht  conv1d.fwd  conv1d.bwd  conv1d.update  kda.fwd  kda.bwd
+ *   dtype   of X (kda: of Q): f16 bf16 f32 f64 c64 c128 i32 i64
  *   shape   wht: axes, outermost first: b<length> batch, n<length> transformed, n1536.h12p2 with a
  *           factor (h12p2 h12s h20w h28w h40)
  *           conv1d: b<batch>, then c<channels>:t<length> (BCT) or t:c (BTC), then k<width>
+ *           kda: b<batch>:t<length>:h<heads>, hv<value_heads> if that differs, k<dim_k>:v<dim_v>
  *   option  wht: bits=<hex>  seq or dya  adj  scale=<number>  bound=<integer>
  *           conv1d: silu  residual  state=lin.<entries> or state=ring.<entries>
  *           seqs=<sequences>.<max_length>  slots=<count>.<pad>
- *   uses    one field, by role number: +name turns an optional tensor on, -name a gradient off
+ *           kda: gate=log or gate=softplus or gate=bounded.<lower_bound>  beta=logit.<scale>
+ *           norm=<eps>  scale=<number>  state=kv or state=vk  seqs=  slots=
+ *   uses    one field, by role number: +name turns an optional tensor on, -name one off: a
+ *           gradient, a_log
  *   role    by role number: name[.<dtype>][.s<stride>.<stride>...][.a<alignment>][@<in>], the last
  *           permits the same pointer. Names: the enumerators in lower case, x, state_in
  * Numbers are the shortest decimals that read back exactly. from_token takes this canonical form
  * alone; refusing another order or spelling, its sentence says the canonical form.
  *   wht:f32:n1024:b300       wht:f16:b64:n4096:scale=0.015625:y.f32      wht:c64:n1024:bits=3f:y@x
- *   conv1d.bwd:f32:b2:c64:t100:k3:+bias-dbias        conv1d.fwd:bf16:b1:t4096:c64:k4:seqs=17.512 */
+ *   conv1d.bwd:f32:b2:c64:t100:k3:+bias-dbias        conv1d.fwd:bf16:b1:t4096:c64:k4:seqs=17.512
+ *   kda.fwd:bf16:b1:t8192:h16:k128:v128:gate=bounded.-5:beta=logit.1:norm=1e-06:state=vk */
 PLAIT_API plait_status plait_desc_token(const plait_desc *desc, char *buf, size_t cap,
                                         size_t *size);
 PLAIT_API plait_status plait_desc_from_token(plait_desc **desc, const char *token);

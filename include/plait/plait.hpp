@@ -214,6 +214,18 @@ public:
     desc &state(plait_state_kind kind, std::int64_t entries) & {
         return done(plait_conv1d_set_state(native(), kind, entries));
     }
+    // Kimi Delta Attention
+    desc &gate(plait_kda_gate g, double lower_bound = 0) & {
+        return done(plait_kda_set_gate(native(), g, lower_bound));
+    }
+    /// beta = scale * sigmoid(BETA)
+    desc &beta_logit(double scale = 1) & { return done(plait_kda_set_beta(native(), 1, scale)); }
+    desc &beta_value() & { return done(plait_kda_set_beta(native(), 0, 1)); }
+    desc &qk_norm(bool on = true, double eps = 1e-6) & {
+        return done(plait_kda_set_qk_norm(native(), on, eps));
+    }
+    desc &qk_scale(double value) & { return done(plait_kda_set_scale(native(), value)); }
+    desc &state(plait_state_layout l) & { return done(plait_kda_set_state(native(), l)); }
     // All families
     desc &use(plait_role role, bool on = true) & {
         return done(plait_desc_use(native(), role, on));
@@ -253,6 +265,14 @@ public:
     desc &&state(plait_state_kind kind, std::int64_t entries) && {
         return std::move(state(kind, entries));
     }
+    desc &&gate(plait_kda_gate g, double lower_bound = 0) && {
+        return std::move(gate(g, lower_bound));
+    }
+    desc &&beta_logit(double scale = 1) && { return std::move(beta_logit(scale)); }
+    desc &&beta_value() && { return std::move(beta_value()); }
+    desc &&qk_norm(bool on = true, double eps = 1e-6) && { return std::move(qk_norm(on, eps)); }
+    desc &&qk_scale(double value) && { return std::move(qk_scale(value)); }
+    desc &&state(plait_state_layout l) && { return std::move(state(l)); }
     desc &&use(plait_role role, bool on = true) && { return std::move(use(role, on)); }
     desc &&varlen(std::int64_t sequences, std::int64_t max_length) && {
         return std::move(varlen(sequences, max_length));
@@ -311,6 +331,17 @@ inline desc conv1d(plait_direction direction, plait_dtype dtype, std::int64_t ba
                    std::int64_t channels, std::int64_t length, std::int64_t width) {
     plait_desc *made = nullptr;
     check(plait_conv1d_create(&made, direction, dtype, batch, channels, length, width));
+    return desc::adopt(made);
+}
+
+/// Kimi Delta Attention of [batch, length, heads, dim]; gate() must follow, and state() where a
+/// state is in use.
+inline desc kda(plait_direction direction, plait_dtype dtype, std::int64_t batch,
+                std::int64_t length, std::int64_t heads, std::int64_t value_heads,
+                std::int64_t dim_k, std::int64_t dim_v) {
+    plait_desc *made = nullptr;
+    check(
+        plait_kda_create(&made, direction, dtype, batch, length, heads, value_heads, dim_k, dim_v));
     return desc::adopt(made);
 }
 

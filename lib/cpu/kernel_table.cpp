@@ -1,6 +1,7 @@
 #include "lib/cpu/kernel_table.h"
 
 #include "lib/cpu/conv1d/conv1d_kernels.h"
+#include "lib/cpu/kda/kda_kernels.h"
 #include "lib/cpu/wht/wht_kernels.h"
 
 #include <cstring>
@@ -18,6 +19,9 @@ constexpr entry table[] = {
     {"conv1d.fwd_simd", conv1d_fwd_simd},
     {"conv1d.bwd_simd", conv1d_bwd_simd},
     {"conv1d.update_simd", conv1d_update_simd},
+    {"kda.bwd_chunk", kda_bwd_chunk},
+    {"kda.fwd_chunk", kda_fwd_chunk},
+    {"kda.ref", kda_ref},
     {"wht.ref", wht_ref},
     {"wht.simd", wht_simd},
 };

@@ -4,6 +4,7 @@
 #include "src/core/status.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plait::impl {
 
@@ -114,18 +115,70 @@ std::vector<std::byte> numbers(const tensor &what, int64_t count, const Value &v
     return out;
 }
 
+bool is_kda(const problem &of) { return std::holds_alternative<kda_problem>(of.form); }
+
+struct sequence_facts {
+    int64_t count, length, max_length, slots;
+    int32_t pad;
+};
+
+sequence_facts sequences_of(const problem &of) {
+    const auto facts = [](const auto &p) {
+        return sequence_facts{p.sequences, p.length, p.max_length, p.slots, p.pad};
+    };
+    return is_kda(of) ? facts(of.kda()) : facts(of.conv1d());
+}
+
+/// A state stays finite over any number of tokens when gates decay, keys are shorter than 1 and
+/// beta is between 0 and 1.
+double tame(plait_role role, double v) {
+    switch (role) {
+    case PLAIT_K: return v / 16;
+    case PLAIT_G: return -std::fabs(v) / 16;
+    case PLAIT_BETA: return std::fabs(v);
+    default: return v;
+    }
+}
+
+void tame(std::vector<std::byte> &data, const tensor &what) {
+    const auto type = static_cast<scalar>(what.dtype);
+    const size_t size = static_cast<size_t>(scalar_bytes(type));
+    for (std::byte *at = data.data(); at + size <= data.data() + data.size(); at += size) {
+        double wide = 0;
+        float single = 0;
+        uint16_t half = 0;
+        switch (type) {
+        case scalar::f64:
+            std::memcpy(&wide, at, size);
+            wide = tame(what.role, wide);
+            std::memcpy(at, &wide, size);
+            break;
+        case scalar::f32:
+            std::memcpy(&single, at, size);
+            single = static_cast<float>(tame(what.role, static_cast<double>(single)));
+            std::memcpy(at, &single, size);
+            break;
+        default:
+            std::memcpy(&half, at, size);
+            half = type == scalar::f16 ? f64_to_f16(tame(what.role, f16_to_f32(half)))
+                                       : f64_to_bf16(tame(what.role, bf16_to_f32(half)));
+            std::memcpy(at, &half, size);
+        }
+    }
+}
+
 } // namespace
 
 std::vector<std::byte> measuring_data(const problem &of, const tensor &what, size_t most) {
     const int64_t count = what.span();
     switch (what.role) {
     case PLAIT_CU_SEQLENS: { // sequences of one length
-        const conv1d_problem &p = of.conv1d();
-        const int64_t each = p.sequences > 0 ? std::min(p.max_length, p.length / p.sequences) : 0;
+        const sequence_facts p = sequences_of(of);
+        const int64_t each = p.count > 0 ? std::min(p.max_length, p.length / p.count) : 0;
         return numbers(what, count, [&](int64_t i) { return i * each; });
     }
     case PLAIT_SLOTS: { // distinct; rows that find none are padding
-        const conv1d_problem &p = of.conv1d();
+        const sequence_facts p = sequences_of(of);
         const auto slot = [&](int64_t i) { return i < p.slots && i != p.pad ? i : p.pad; };
         return numbers(what, count, slot);
     }
@@ -135,6 +188,7 @@ std::vector<std::byte> measuring_data(const problem &of, const tensor &what, siz
     }
     std::vector<std::byte> out(std::min(most, static_cast<size_t>(what.span_bytes())));
     fill_random(out.data(), out.size(), what.dtype, static_cast<uint64_t>(what.role));
+    if (is_kda(of) && what.dtype != PLAIT_I32) tame(out, what);
     return out;
 }
 

@@ -38,6 +38,30 @@ yardstick update_yardstick(const cases::token_parts &parts, const std::vector<te
     return {bytes, std::max<size_t>(bytes / 2, 1)};
 }
 
+/// Every tensor once, but of a pool only the slots of the call.
+yardstick kda_yardstick(const cases::token_parts &parts, const std::vector<tensor> &tensors) {
+    const int64_t pool = parts.two("slots").first;
+    const int64_t sequences =
+        parts.option("seqs").empty() ? parts.extent('b') : parts.two("seqs").first;
+    size_t bytes = 0;
+    for (const tensor &t : tensors) {
+        size_t all = cases::distinct(t).dense_bytes();
+        const bool state = t.role == PLAIT_STATE_IN || t.role == PLAIT_STATE_OUT;
+        if (state && pool > sequences)
+            all = all / static_cast<size_t>(pool) * static_cast<size_t>(sequences);
+        bytes += all;
+    }
+    return {bytes, std::max<size_t>(bytes / 2, 1)};
+}
+
+/// X, or what has data to copy where there is none.
+const tensor &subject_of(const std::vector<tensor> &tensors) {
+    if (const tensor *x = find_tensor(tensors, PLAIT_X)) return *x;
+    return *std::max_element(tensors.begin(), tensors.end(), [](const tensor &a, const tensor &b) {
+        return a.span_bytes() < b.span_bytes();
+    });
+}
+
 /// The whole span, gaps too.
 void fill_floats(device &dev, const tensor &t, const cases::input &random, void *at) {
     const int64_t span = t.span();
@@ -89,7 +113,7 @@ const tensor *result_of(const std::vector<tensor> &tensors) {
 enum class ends { in_place, tensors, own };
 
 ends ends_of(const std::vector<tensor> &tensors, size_t copied) {
-    const tensor &x = *find_tensor(tensors, PLAIT_X), *y = result_of(tensors);
+    const tensor &x = subject_of(tensors), *y = result_of(tensors);
     if (y && y->alias) return ends::in_place;
     return y && x.span_bytes() >= copied && y->span_bytes() >= copied ? ends::tensors : ends::own;
 }
@@ -98,6 +122,7 @@ ends ends_of(const std::vector<tensor> &tensors, size_t copied) {
 
 yardstick yardstick_of(const cases::token_parts &parts, const std::vector<tensor> &tensors) {
     if (parts.family == "conv1d.update") return update_yardstick(parts, tensors);
+    if (parts.is_kda()) return kda_yardstick(parts, tensors);
     const size_t x = cases::distinct(*find_tensor(tensors, PLAIT_X)).dense_bytes();
     if (parts.family == "conv1d.bwd") {
         size_t bytes = x;
@@ -151,7 +176,7 @@ void buffer_set::fill(device &dev, const cases::token_parts &parts,
         else
             fill_tensor(dev, parts, t, seed, at);
     };
-    const tensor &x = *find_tensor(tensors, PLAIT_X);
+    const tensor &x = subject_of(tensors);
     if (restores) fill_one(x, from, first ? first->from : nullptr);
     for (const tensor &t : tensors) { // outputs too: no page is touched first while timing
         if (t.alias) continue;
@@ -159,9 +184,9 @@ void buffer_set::fill(device &dev, const cases::token_parts &parts,
         if (first) same = restores && t.role == PLAIT_X ? first->from : first->where.at(t.role);
         fill_one(t, where.at(t.role), same);
     }
-    if (target.bytes() > 0)
+    if (target.bytes() > 0 && x.span_bytes() > 0)
         for (void *end : {from, to})
-            repeat(dev, end, target.bytes(), where.at(PLAIT_X), x.span_bytes());
+            repeat(dev, end, target.bytes(), where.at(x.role), x.span_bytes());
 }
 
 copy_place::copy_place(device &dev, size_t copied, int number, const void *data)

@@ -125,7 +125,8 @@ int run_bench(const bench_arguments &a) {
     // `--json TOKEN`: the file may be left out, so what begins as a token is none.
     std::vector<std::string> tokens = a.json_file;
     std::string path = tokens.empty() ? "" : tokens.front(); // "" where nothing follows --json
-    const bool is_token = path.compare(0, 4, "wht:") == 0 || path.compare(0, 7, "conv1d.") == 0;
+    const bool is_token = path.compare(0, 4, "wht:") == 0 || path.compare(0, 7, "conv1d.") == 0 ||
+                          path.compare(0, 4, "kda.") == 0;
     if (is_token) path.clear();
     if (!is_token && !tokens.empty()) tokens.erase(tokens.begin());
     tokens.insert(tokens.end(), a.tokens.begin(), a.tokens.end());

@@ -1,4 +1,4 @@
-// plait run: a transform or a convolution of NumPy files.
+// plait run: a problem whose tensors are NumPy files.
 #include "src/cli/case/bound_plan.h"
 #include "src/cli/case/dtype.h"
 #include "src/cli/case/output.h"

@@ -63,11 +63,17 @@ const char *const token_help =
     "  conv1d.fwd, conv1d.bwd, conv1d.update\n"
     "                 b<batch>, c<channels>:t<length> or t:c, k<width>; silu residual\n"
     "                 state=lin|ring.<entries> seqs=<count>.<longest> slots=<count>.<pad>\n"
+    "  kda.fwd, kda.bwd\n"
+    "                 b<batch>, t<length>, h<heads>, hv<value heads> if they differ, k<dim>, "
+    "v<dim>\n"
+    "                 gate=log|softplus|bounded.<lower bound> beta=logit.<scale> norm=<eps>\n"
+    "                 scale=<number> state=kv|vk seqs=<count>.<longest> slots=<count>.<pad>\n"
     "  USES           +bias+state_out: optional tensors on; -dw: a gradient off\n"
     "  ROLE           name[.type][.s<stride>.<stride>...][.a<bytes>][@name], e.g. y.f32, y@x\n"
     "  wht:bf16:b8192:n4096:scale=0.015625\n"
     "  wht:f32:n1024:b300:y@x\n"
     "  conv1d.fwd:bf16:b8:t2048:c4096:k4:silu:+bias+state_out\n"
+    "  kda.fwd:bf16:b1:t8192:h16:k128:v128:gate=bounded.-5:beta=logit.1:norm=1e-06\n"
     "Another order or spelling is refused with the canonical form. In full: plait.h.";
 
 void add_options(CLI::App &command, options &o) {
@@ -185,7 +191,7 @@ void add_verify(CLI::App &program, actions &run) {
     command->add_option("--seed", a->seed, "of the random numbers [1]")->check(whole_number);
     command
         ->add_option("--sample", a->sample,
-                     "transforms, or channels, to compare [as many as make 2^26\n"
+                     "transforms, channels or heads to compare [as many as make 2^26\n"
                      "elements]")
         ->check(above_zero)
         ->type_name("N");
@@ -196,6 +202,8 @@ void add_verify(CLI::App &program, actions &run) {
         "plus half an ulp of the stored type; ratio: error / bound. Integers must be equal.\n"
         "conv1d: of the worst channel; the bound follows the sum of the moduli of all terms, and\n"
         "ratio is that of the worst element. States must be equal.\n"
+        "kda: of the worst head of q and k, all its results and gradients; the bound is 1e-12 of\n"
+        "their norms with F64 tensors, 1e-5 with F32, 4e-3 with 16-bit ones.\n"
         "Buffers begin exactly at the promised alignment and lie between guard bands; a write\n"
         "outside the result or into an input is a failure. Exit code 1 when something is wrong.");
     run[command] = [a] { return run_verify(*a); };
@@ -281,8 +289,8 @@ std::string version() {
 
 parsed parse(int argc, char **argv) {
     CLI::App program(
-        "Plans for fast Walsh-Hadamard transforms and causal depthwise convolutions on CUDA\n"
-        "devices and on the CPU.");
+        "Plans for fast Walsh-Hadamard transforms, causal depthwise convolutions and Kimi Delta\n"
+        "Attention on CUDA devices and on the CPU.");
     program.name("plait");
     program.set_version_flag("--version", version());
     program.require_subcommand(1);

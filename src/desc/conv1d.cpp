@@ -127,19 +127,12 @@ void conv1d_descriptor::set_state(plait_state_kind kind, int64_t entries) {
 }
 
 void conv1d_descriptor::set_varlen(int64_t sequences, int64_t max_length) {
-    if (sequences < 0)
-        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_varlen: sequences=", sequences,
-             " is negative");
-    if (max_length < 0)
-        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_varlen: max_length=", max_length,
-             " is negative");
+    check_varlen_argument(sequences, max_length);
     varlen_ = packing{sequences, max_length};
 }
 
 void conv1d_descriptor::set_slots(int64_t count, int32_t pad) {
-    if (count < 0 || count > INT32_MAX)
-        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_slots: count=", count,
-             " is not between 0 and ", INT32_MAX, ", what a slot number can name");
+    check_slots_argument(count);
     slots_ = pool{count, pad};
 }
 

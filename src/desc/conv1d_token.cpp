@@ -27,7 +27,8 @@ plait_direction direction_of(const token_field &family) {
     if (family.text == "conv1d.fwd") return PLAIT_FORWARD;
     if (family.text == "conv1d.bwd") return PLAIT_BACKWARD;
     if (family.text == "conv1d.update") return PLAIT_UPDATE;
-    refuse(family, "is no family; families: wht conv1d.fwd conv1d.bwd conv1d.update");
+    refuse(family, "is no family; families: wht conv1d.fwd conv1d.bwd "
+                   "conv1d.update kda.fwd kda.bwd");
 }
 
 int64_t parse_extent(const std::vector<token_field> &fields, size_t at, char letter) {
@@ -39,13 +40,6 @@ int64_t parse_extent(const std::vector<token_field> &fields, size_t at, char let
     const int64_t least = letter == 'k' ? 1 : 0;
     if (extent < least) refuse(field, "is less than ", least);
     return extent;
-}
-
-/// "17.4096" of seqs=17.4096
-std::pair<int64_t, int64_t> parse_two(const token_field &value) {
-    const std::vector<token_field> parts = split_fields(value, '.');
-    if (parts.size() != 2) refuse(value, "is not two numbers with a dot between them");
-    return {parse_int(parts[0]), parse_int(parts[1])};
 }
 
 /// Options by name; a second one of a kind is refused.

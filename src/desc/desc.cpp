@@ -136,6 +136,21 @@ void descriptor::set_slots(int64_t, int32_t) {
     fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_slots: ", family(), " has no pool of states");
 }
 
+void descriptor::check_varlen_argument(int64_t sequences, int64_t max_length) {
+    if (sequences < 0)
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_varlen: sequences=", sequences,
+             " is negative");
+    if (max_length < 0)
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_varlen: max_length=", max_length,
+             " is negative");
+}
+
+void descriptor::check_slots_argument(int64_t count) {
+    if (count < 0 || count > INT32_MAX)
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_slots: count=", count,
+             " is not between 0 and ", INT32_MAX, ", what a slot number can name");
+}
+
 const char *descriptor::implied_by(plait_role role) const {
     fail(PLAIT_ERR_INTERNAL, role_name(role), " of ", family(), " is implied by nothing");
 }
@@ -232,7 +247,8 @@ bool descriptor::in_use_by_default(const role_facts &facts) const {
     case presence::required: return true;
     case presence::optional: return false;
     case presence::gradient: return uses(primal_of(facts.role));
-    case presence::implied: return *implied_by(facts.role) == 0;
+    case presence::implied:
+    case presence::usual: return *implied_by(facts.role) == 0;
     }
     return false;
 }

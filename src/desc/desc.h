@@ -48,6 +48,7 @@ enum class presence {
     optional, ///< when plait_desc_use says so
     gradient, ///< while the role that it is the gradient of is, unless plait_desc_use drops it
     implied,  ///< when a setter of the family says so; plait_desc_use is refused
+    usual,    ///< when a setter of the family says so, unless plait_desc_use says otherwise
 };
 
 /// What a family says about one of its roles.
@@ -96,8 +97,12 @@ protected:
     /// Bit a: axis a is packed in the default strides; the stride of the others is 0.
     virtual uint32_t packed_axes_of(plait_role role) const = 0;
     virtual plait_dtype default_dtype(plait_role role) const = 0;
-    /// Of presence::implied: "" while in use, else the name of the setter that brings it.
+    /// Of presence::implied and usual: "" while in use, else the name of the setter that brings it.
     virtual const char *implied_by(plait_role role) const;
+
+    /// What set_varlen and set_slots of all families refuse.
+    static void check_varlen_argument(int64_t sequences, int64_t max_length);
+    static void check_slots_argument(int64_t count);
 
     const role_settings &settings(plait_role role) const;
     bool in_use(const role_facts &facts) const;

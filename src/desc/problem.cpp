@@ -2,6 +2,7 @@
 
 #include "src/core/status.h"
 #include "src/desc/conv1d.h"
+#include "src/desc/kda.h"
 #include "src/desc/wht.h"
 
 namespace plait::impl {
@@ -21,6 +22,8 @@ problem make_problem(const descriptor &desc) {
         out.form = wht->problem();
     } else if (const auto *conv1d = dynamic_cast<const conv1d_descriptor *>(&desc)) {
         out.form = conv1d->problem();
+    } else if (const auto *kda = dynamic_cast<const kda_descriptor *>(&desc)) {
+        out.form = kda->problem();
     } else {
         fail(PLAIT_ERR_INTERNAL, "family ", desc.family(), " has no normal form");
     }

@@ -95,6 +95,12 @@ uint64_t parse_hex(const token_field &field) {
     return parse_whole<uint64_t>(field, "64-bit hexadecimal number", 16);
 }
 
+std::pair<int64_t, int64_t> parse_two(const token_field &value) {
+    const std::vector<token_field> parts = split_fields(value, '.');
+    if (parts.size() != 2) refuse(value, "is not two numbers with a dot between them");
+    return {parse_int(parts[0]), parse_int(parts[1])};
+}
+
 double parse_number(const token_field &field) {
     return parse_whole<double>(field, "double precision number");
 }
@@ -160,8 +166,10 @@ std::unique_ptr<descriptor> descriptor_from_token(std::string_view token) {
     for (const token_field &field : fields)
         if (field.text.empty()) refuse(field, "is an empty field between two ':' or at an end");
 
-    std::unique_ptr<descriptor> desc =
-        fields[0].text == "wht" ? parse_wht(fields) : parse_conv1d(fields);
+    const bool kda = fields[0].text == "kda.fwd" || fields[0].text == "kda.bwd";
+    std::unique_ptr<descriptor> desc = fields[0].text == "wht" ? parse_wht(fields)
+                                       : kda                   ? parse_kda(fields)
+                                                               : parse_conv1d(fields);
     const std::string canonical = desc->token();
     if (canonical != token)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_from_token: token=\"", shortened(token, 160),

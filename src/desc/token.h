@@ -35,6 +35,8 @@ std::vector<token_field> split_fields(const token_field &field, char separator);
 
 int64_t parse_int(const token_field &field);
 uint64_t parse_hex(const token_field &field);
+/// "17.4096" of seqs=17.4096
+std::pair<int64_t, int64_t> parse_two(const token_field &value);
 double parse_number(const token_field &field);
 plait_dtype parse_dtype(const token_field &field);
 plait_role parse_role_name(const token_field &field);
@@ -58,5 +60,6 @@ bool parse_role(descriptor &desc, const token_field &field, std::vector<plait_ro
 /// fields[0] is the family's name.
 std::unique_ptr<descriptor> parse_wht(const std::vector<token_field> &fields);
 std::unique_ptr<descriptor> parse_conv1d(const std::vector<token_field> &fields);
+std::unique_ptr<descriptor> parse_kda(const std::vector<token_field> &fields);
 
 } // namespace plait::impl

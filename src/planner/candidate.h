@@ -37,11 +37,13 @@ struct candidate {
     pipeline (*build)(const problem &, const profile &); ///< only after applicable() was ""
 };
 
-/// THE LISTS: wht_table.cpp, conv1d_table.cpp.
+/// THE LISTS: wht_table.cpp, conv1d_table.cpp, kda_table.cpp.
 const std::vector<candidate> &wht_table();
 const std::vector<candidate> &conv1d_fwd_table();
 const std::vector<candidate> &conv1d_bwd_table();
 const std::vector<candidate> &conv1d_update_table();
+const std::vector<candidate> &kda_fwd_table();
+const std::vector<candidate> &kda_bwd_table();
 
 /// All candidates of a family, in the order that breaks ties; none for an unknown family.
 const std::vector<candidate> &candidates_of(const std::string &family);

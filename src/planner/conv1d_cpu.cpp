@@ -3,6 +3,7 @@
 #include "lib/cpu/conv1d/simd_args.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_candidates.h"
+#include "src/planner/cpu_cost.h"
 
 #include <algorithm>
 
@@ -10,38 +11,15 @@ namespace plait::impl {
 
 namespace {
 
-/// Where the cost model's numbers come from: a 3 GHz core; conv1d.ref takes one float64 product and
-/// sum a cycle, and a few nanoseconds for the address and the conversions of an element, and for an
-/// exponential.
-constexpr double core_hertz = 3e9;
-constexpr double ref_tap_seconds = 1 / core_hertz;
+/// conv1d.ref takes one float64 product and sum a cycle, and a few nanoseconds for the address and
+/// the conversions of an element, and for an exponential.
+constexpr double ref_tap_seconds = 1 / cpu_core_hertz;
 constexpr double ref_element_seconds = 8e-9;
 constexpr double ref_exponential_seconds = 10e-9;
 /// Cycles of one vector: its loads, stores and conversions, one for each tap, and the exponential
 /// with its division, which the two units for products are busy with.
 constexpr double simd_element_cycles = 6;
 constexpr double simd_exponential_cycles = 10.5;
-/// Cores that saturate the memory: one thread reaches this part of the machine's copy bandwidth.
-constexpr int cores_of_bandwidth = 8;
-/// Part of the shorter of memory and arithmetic that the longer does not hide.
-constexpr double not_hidden = 0.35;
-
-double vector_bytes(const std::string &isa) {
-    if (isa.rfind("AVX3", 0) == 0) return 64;
-    if (isa.rfind("AVX2", 0) == 0 || isa.rfind("SVE_256", 0) == 0) return 32;
-    if (isa == "SCALAR") return 4;
-    return 16;
-}
-
-int threads_of(const profile &device) { return std::max(1, device.threads); }
-
-/// Bytes that one read of a tensor touches; an axis of stride 0 is read once.
-int64_t touched(const tensor &t) {
-    int64_t elements = 1;
-    for (size_t a = 0; a < t.extents.size(); ++a)
-        if (t.strides[a] != 0 || t.extents[a] == 0) elements *= t.extents[a];
-    return elements * scalar_bytes(static_cast<scalar>(t.dtype));
-}
 
 /// The tensors, each once, but of a pool only the slots of the call.
 void add_traffic(const problem &problem, step *s) {
@@ -49,7 +27,7 @@ void add_traffic(const problem &problem, step *s) {
     for (const tensor &t : problem.tensors) {
         const bool state =
             t.role == PLAIT_STATE || t.role == PLAIT_STATE_IN || t.role == PLAIT_STATE_OUT;
-        int64_t bytes = touched(t);
+        int64_t bytes = touched_bytes(t);
         if (state && p.pooled && p.slots > p.sequences) bytes = bytes / p.slots * p.sequences;
         if (t.access & PLAIT_READ) s->bytes_read += bytes;
         if (t.access & PLAIT_WRITE) s->bytes_written += bytes;
@@ -111,29 +89,11 @@ pipeline one_step(const problem &problem, const profile &device, const char *ker
 double traffic_seconds(const problem &problem, const profile &device, double busy) {
     step s;
     add_traffic(problem, &s);
-    const double enough = std::clamp(device.cores, 1, cores_of_bandwidth);
-    return static_cast<double>(s.bytes_read + s.bytes_written) /
-           (device.copy_bandwidth * std::min(1.0, busy / enough));
-}
-
-cost add_up(const profile &device, int threads, double memory, double compute) {
-    cost c;
-    c.memory_seconds = memory;
-    c.compute_seconds = compute;
-    c.launch_seconds = threads > 1 ? device.launch_seconds : 0;
-    c.seconds =
-        c.launch_seconds + std::max(memory, compute) + not_hidden * std::min(memory, compute);
-    return c;
-}
-
-verdict fits(const problem &problem, const profile &device, int64_t scratch) {
-    if (problem.empty) return "the problem is empty: there is nothing to run";
-    if (scratch > int64_t{1} << 60) return "its scratch has more bytes than 64 bits count";
-    return fits_memory(problem, device, scratch);
+    return cpu_traffic_seconds(device, s.bytes_read + s.bytes_written, busy);
 }
 
 int simd_team(const problem &problem, const profile &device) {
-    return cpu::conv1d_simd_team(problem.conv1d(), threads_of(device));
+    return cpu::conv1d_simd_team(problem.conv1d(), cpu_threads(device));
 }
 
 } // namespace
@@ -142,7 +102,8 @@ verdict conv1d_cpu_simd_applicable(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     if (p.width > cpu::conv1d_simd_max_width)
         return text("width=", p.width, " is over ", cpu::conv1d_simd_max_width);
-    return fits(problem, device, cpu::conv1d_simd_layout_of(p).bytes(simd_team(problem, device)));
+    return cpu_fits(problem, device,
+                    cpu::conv1d_simd_layout_of(p).bytes(simd_team(problem, device)));
 }
 
 cost conv1d_cpu_simd_estimate(const problem &problem, const profile &device) {
@@ -151,9 +112,9 @@ cost conv1d_cpu_simd_estimate(const problem &problem, const profile &device) {
     const double busy = team;
     const double each = convolutions(p) * (simd_element_cycles + static_cast<double>(p.width)) +
                         (p.silu ? simd_exponential_cycles : 0);
-    const double lanes = vector_bytes(device.isa) / scalar_bytes(p.accumulator);
-    const double compute = elements_of(p) * each / (lanes * core_hertz * busy);
-    return add_up(device, team, traffic_seconds(problem, device, busy), compute);
+    const double lanes = cpu_vector_bytes(device.isa) / scalar_bytes(p.accumulator);
+    const double compute = elements_of(p) * each / (lanes * cpu_core_hertz * busy);
+    return cpu_cost(device, team, traffic_seconds(problem, device, busy), compute);
 }
 
 pipeline conv1d_cpu_simd_build(const problem &problem, const profile &device) {
@@ -166,8 +127,8 @@ pipeline conv1d_cpu_simd_build(const problem &problem, const profile &device) {
 }
 
 verdict conv1d_cpu_ref_applicable(const problem &problem, const profile &device) {
-    return fits(problem, device,
-                cpu::conv1d_ref_scratch_bytes(problem.conv1d(), threads_of(device)));
+    return cpu_fits(problem, device,
+                    cpu::conv1d_ref_scratch_bytes(problem.conv1d(), cpu_threads(device)));
 }
 
 cost conv1d_cpu_ref_estimate(const problem &problem, const profile &device) {
@@ -175,17 +136,17 @@ cost conv1d_cpu_ref_estimate(const problem &problem, const profile &device) {
     const bool backward = p.direction == conv1d_direction::backward;
     const double items =
         static_cast<double>(p.channels) * (backward ? 1.0 : static_cast<double>(p.sequences));
-    const double busy = std::max(1.0, std::min<double>(threads_of(device), items));
+    const double busy = std::max(1.0, std::min<double>(cpu_threads(device), items));
     const double each =
         convolutions(p) * (ref_element_seconds + static_cast<double>(p.width) * ref_tap_seconds) +
         (p.silu ? ref_exponential_seconds : 0);
-    return add_up(device, threads_of(device), traffic_seconds(problem, device, busy),
-                  elements_of(p) * each / busy);
+    return cpu_cost(device, cpu_threads(device), traffic_seconds(problem, device, busy),
+                    elements_of(p) * each / busy);
 }
 
 pipeline conv1d_cpu_ref_build(const problem &problem, const profile &device) {
-    return one_step(problem, device, "conv1d.ref", threads_of(device),
-                    cpu::conv1d_ref_scratch_bytes(problem.conv1d(), threads_of(device)));
+    return one_step(problem, device, "conv1d.ref", cpu_threads(device),
+                    cpu::conv1d_ref_scratch_bytes(problem.conv1d(), cpu_threads(device)));
 }
 
 } // namespace plait::impl

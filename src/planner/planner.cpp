@@ -161,6 +161,10 @@ private:
 [[noreturn]] void refuse(const problem &p, const profile &device, const selection &from) {
     const considered *near = from.nearest();
     if (!near) fail(PLAIT_ERR_NOT_SUPPORTED, p.token, ": family ", p.family, " has no candidates");
+    if (near->reached == stage::backend)
+        fail(PLAIT_ERR_NOT_SUPPORTED, p.token, ": family ", p.family,
+             " has no candidate on backend ", backend_name(device.backend), " yet; there is ",
+             near->row.what->name);
     fail(PLAIT_ERR_NOT_SUPPORTED, p.token, ": no candidate applies on ", device.fingerprint(),
          "; the nearest is ", near->row.what->name, ": ", near->row.refusal);
 }
@@ -192,6 +196,9 @@ std::vector<const candidate *> measure(const problem &p, const profile &device,
     for (considered &entry : from.all)
         if (entry.reached == stage::admitted) queue.push_back(&entry);
     std::stable_sort(queue.begin(), queue.end(), [](const considered *a, const considered *b) {
+        const bool definition_a = a->row.what->operands == narrowest::exact;
+        const bool definition_b = b->row.what->operands == narrowest::exact;
+        if (definition_a != definition_b) return definition_b; // it is not the choice anyway
         return a->row.estimate.seconds < b->row.estimate.seconds;
     });
     const int wanted = pref.rigor == PLAIT_EXHAUSTIVE ? INT_MAX : measure_best;
@@ -247,6 +254,8 @@ const std::vector<candidate> &candidates_of(const std::string &family) {
     if (family == "conv1d.fwd") return conv1d_fwd_table();
     if (family == "conv1d.bwd") return conv1d_bwd_table();
     if (family == "conv1d.update") return conv1d_update_table();
+    if (family == "kda.fwd") return kda_fwd_table();
+    if (family == "kda.bwd") return kda_bwd_table();
     return none;
 }
 

@@ -10,6 +10,7 @@ program fortran
   call every_kind_of_array
   call plans
   call convolution
+  call attention
   call wisdom
   if (failures > 0) error stop 1
   print '(a)', 'Fortran: ok'
@@ -198,6 +199,37 @@ contains
     call expect(all(reshape(state, [2]) == [7, 8]), 'state behind the update')
     call plait_exec_destroy(exec)
   end subroutine convolution
+
+  ! One channel of keys and values: the state halves, then beta = 1/2 of what it lacks is added.
+  subroutine attention
+    type(c_ptr) :: desc, exec
+    character(len=:), allocatable :: token
+    real(c_float), target :: q(2), k(2), v(2), g(2), beta(2), o(2), state(1)
+    q = 1
+    k = 1
+    v = [4, 6]
+    g = log(0.5)
+    beta = 0.5
+    call expect(plait_kda_create(desc, PLAIT_FORWARD, PLAIT_F32, 1_c_int64_t, 2_c_int64_t, &
+                1_c_int64_t, 1_c_int64_t, 1_c_int64_t, 1_c_int64_t) == PLAIT_OK, 'kda')
+    call expect(plait_kda_set_gate(desc, PLAIT_GATE_LOG, 0.0_c_double) == PLAIT_OK, 'gate')
+    call expect(plait_kda_set_beta(desc, 0_c_int, 1.0_c_double) == PLAIT_OK, 'beta')
+    call expect(plait_kda_set_qk_norm(desc, 0_c_int, 0.0_c_double) == PLAIT_OK, 'norm')
+    call expect(plait_kda_set_scale(desc, 2.0_c_double) == PLAIT_OK, 'scale')
+    call expect(plait_kda_set_state(desc, PLAIT_STATE_VK) == PLAIT_OK, 'orientation')
+    call expect(plait_desc_use(desc, PLAIT_STATE_OUT, 1_c_int) == PLAIT_OK, 'state_out of kda')
+    call expect(plait_desc_token(desc, token) == PLAIT_OK, 'token of kda')
+    call plait_desc_destroy(desc)
+    call expect(token == 'kda.fwd:f32:b1:t2:h1:k1:v1:gate=log:scale=2:state=vk:+state_out', token)
+    exec = made(token // ':q.a4:k.a4:v.a4:g.a4:beta.a4:o.a4:state_out.a4')
+    call expect(plait_exec_run_args(exec, [plait_arg(PLAIT_Q, c_loc(q)), &
+      plait_arg(PLAIT_K, c_loc(k)), plait_arg(PLAIT_V, c_loc(v)), plait_arg(PLAIT_G, c_loc(g)), &
+      plait_arg(PLAIT_BETA, c_loc(beta)), plait_arg(PLAIT_O, c_loc(o)), &
+      plait_arg(PLAIT_STATE_OUT, c_loc(state))], 7_c_int) == PLAIT_OK, 'attention')
+    call expect(all(abs(o - [4, 7]) < 1e-5), 'values of the attention')
+    call expect(abs(state(1) - 3.5) < 1e-5, 'state of the attention')
+    call plait_exec_destroy(exec)
+  end subroutine attention
 
   subroutine wisdom
     type(c_ptr) :: ctx

@@ -105,6 +105,33 @@ TEST_CASE("hpp: descriptors of convolutions chain") {
           PLAIT_ERR_INVALID_ARGUMENT);
 }
 
+TEST_CASE("hpp: descriptors of Kimi Delta Attention chain") {
+    plait::desc named = plait::kda(PLAIT_BACKWARD, PLAIT_BF16, 1, 300, 2, 6, 64, 128);
+    named.gate(PLAIT_GATE_BOUNDED, -5).beta_logit(2).qk_norm().qk_scale(0.5);
+    named.state(PLAIT_STATE_VK).varlen(3, 200).use(PLAIT_STATE_OUT).use(PLAIT_DV, false);
+    CHECK(named.token() == plait::kda(PLAIT_BACKWARD, PLAIT_BF16, 1, 300, 2, 6, 64, 128)
+                               .gate(PLAIT_GATE_BOUNDED, -5)
+                               .beta_logit(2)
+                               .qk_norm()
+                               .qk_scale(0.5)
+                               .state(PLAIT_STATE_VK)
+                               .varlen(3, 200)
+                               .use(PLAIT_STATE_OUT)
+                               .use(PLAIT_DV, false)
+                               .token());
+    CHECK(named.token() == "kda.bwd:bf16:b1:t300:h2:hv6:k64:v128:gate=bounded.-5:beta=logit.2:"
+                           "norm=1e-06:scale=0.5:state=vk:seqs=3.200:+state_out-dv");
+    CHECK(plait::desc::from_token(named.token()).token() == named.token());
+    named.beta_value().qk_norm(false);
+    CHECK(plait::kda(PLAIT_FORWARD, PLAIT_F32, 1, 1, 1, 1, 2, 2)
+              .beta_logit()
+              .beta_value()
+              .gate(PLAIT_GATE_LOG)
+              .token() == "kda.fwd:f32:b1:t1:h1:k2:v2:gate=log");
+    CHECK(code_of([] { plait::wht(PLAIT_F32, {8}).gate(PLAIT_GATE_LOG); }, "not kda") ==
+          PLAIT_ERR_INVALID_ARGUMENT);
+}
+
 TEST_CASE("hpp: context, preferences, plan, workspace") {
     plait::context ctx(PLAIT_CPU);
     ctx.set_threads(1).set_allocator(nullptr, nullptr);

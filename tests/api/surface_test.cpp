@@ -78,11 +78,12 @@ surface of_fortran() {
 
 TEST_CASE("the parsers see everything") {
     const surface header = of_header();
-    CHECK(header.functions.size() == 72);
+    CHECK(header.functions.size() == 78);
     CHECK(header.functions.at("plait_version") == 0);
     CHECK(header.functions.at("plait_desc_tensor") == 8);
     CHECK(header.functions.at("plait_exec_destroy") == 1);
     CHECK(header.functions.at("plait_conv1d_create") == 7);
+    CHECK(header.functions.at("plait_kda_create") == 9);
     CHECK(header.constants.at("PLAIT_ERR_INTERNAL") == PLAIT_ERR_INTERNAL);
     CHECK(header.constants.at("PLAIT_PLAN_SECONDS_MEASURED") == PLAIT_PLAN_SECONDS_MEASURED);
     CHECK(header.constants.at("PLAIT_MAX_RANK") == PLAIT_MAX_RANK);

@@ -3,7 +3,7 @@
 # every candidate, and the head of each file with a kernel in lib says `// STEP: ...`.
 . "$(dirname "$0")/files.sh"
 declare -A listed=()
-for family in wht conv1d; do
+for family in wht conv1d kda; do
     table=src/planner/${family}_table.cpp
     head_of_table=$(sed '/^#include/q' "$table")
     while IFS= read -r name; do

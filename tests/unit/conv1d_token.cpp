@@ -138,8 +138,9 @@ TEST_CASE("conv1d: a token that makes no sense is refused at its place") {
         const char *token;
         const char *sentence;
     } const rows[] = {
-        {"conv1d:f32:b1:c1:t1:k1",
-         "token[0]=\"conv1d\" is no family; families: wht conv1d.fwd conv1d.bwd conv1d.update"},
+        {"conv1d:f32:b1:c1:t1:k1", "token[0]=\"conv1d\" is no family; families: wht conv1d.fwd "
+                                   "conv1d.bwd conv1d.update kda.fwd "
+                                   "kda.bwd"},
         {"conv1d.fwd", "token[0]=\"conv1d.fwd\" ends early: type and sizes follow, "
                        "conv1d.fwd:bf16:b4:c64:t2048:k4"},
         {"conv1d.fwd:f32:b1:c1:t1", "ends early"},

@@ -136,7 +136,8 @@ TEST_CASE("a token that makes no sense is refused at its place") {
         {"wht:f32:n8:", "token[11]=\"\" is an empty field"},
         {"wht:f32:n8::adj", "token[11]=\"\" is an empty field"},
         {"fft:f32:n8",
-         "token[0]=\"fft\" is no family; families: wht conv1d.fwd conv1d.bwd conv1d.update"},
+         "token[0]=\"fft\" is no family; families: wht conv1d.fwd conv1d.bwd conv1d.update kda.fwd "
+         "kda.bwd"},
         {"wht.fwd:f32:n8", "token[0]=\"wht.fwd\" is no family"},
         {"WHT:f32:n8", "token[0]=0x57 is none of the characters a-z 0-9 : . = + - _ @"},
         {"wht:f32:n8 ", "token[10]=0x20 is none of the characters"},

@@ -4,10 +4,10 @@
 //            thread in the order of tokens. The bits do not depend on the number of threads.
 //   Numbers  products of two f32 are exact in float64, so that acc + w * x rounds once; with f64
 //            tensors a true fma does. One rounding at the store.
-#include "lib/common/half.h"
 #include "lib/cpu/conv1d/conv1d_kernels.h"
 #include "lib/cpu/conv1d/ref_args.h"
 #include "lib/cpu/conv1d/sequences.h"
+#include "lib/cpu/scalars.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,36 +16,18 @@
 namespace plait::impl::cpu {
 namespace {
 
-double load(scalar type, const void *base, int64_t i) {
-    switch (type) {
-    case scalar::f64: return static_cast<const double *>(base)[i];
-    case scalar::f32: return static_cast<const float *>(base)[i];
-    case scalar::f16: return f16_to_f32(static_cast<const uint16_t *>(base)[i]);
-    default: return bf16_to_f32(static_cast<const uint16_t *>(base)[i]);
-    }
-}
-
-void store(scalar type, void *base, int64_t i, double v) {
-    switch (type) {
-    case scalar::f64: static_cast<double *>(base)[i] = v; return;
-    case scalar::f32: static_cast<float *>(base)[i] = static_cast<float>(v); return;
-    case scalar::f16: static_cast<uint16_t *>(base)[i] = f64_to_f16(v); return;
-    default: static_cast<uint16_t *>(base)[i] = f64_to_bf16(v); return;
-    }
-}
-
 /// A tensor seen along time, at one row and channel.
 struct line {
     scalar type;
     const void *base;
     int64_t at, step;
-    double operator[](int64_t i) const { return load(type, base, at + i * step); }
+    double operator[](int64_t i) const { return load_f64(type, base, at + i * step); }
 };
 struct out_line {
     scalar type;
     void *base;
     int64_t at, step;
-    void put(int64_t i, double v) const { store(type, base, at + i * step, v); }
+    void put(int64_t i, double v) const { store_f64(type, base, at + i * step, v); }
 };
 
 line read(const conv1d_view &v, const void *base, int64_t row, int64_t c) {
@@ -206,7 +188,7 @@ private:
     double weights(double *w) const {
         const line from = read(p.w, a.w, 0, c);
         for (int64_t k = 0; k < p.width; ++k) w[k] = from[k];
-        return p.bias.used() ? load(p.bias.type, a.bias, c * p.bias.c) : 0;
+        return p.bias.used() ? load_f64(p.bias.type, a.bias, c * p.bias.c) : 0;
     }
 
     /// The last state; it may be the first one: entry i depends on none below i.
@@ -274,7 +256,7 @@ void run(const conv1d_args &a, const conv1d_sequences &all, double *scratch, int
         }
         if (p.dw.used())
             for (int64_t k = 0; k < p.width; ++k) write(p.dw, a.dw, 0, c).put(k, dw[k]);
-        if (p.dbias.used()) store(p.dbias.type, a.dbias, c * p.dbias.c, dbias);
+        if (p.dbias.used()) store_f64(p.dbias.type, a.dbias, c * p.dbias.c, dbias);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "src/cli/case/check.h"
 
 #include "src/cli/case/conv1d_check.h"
+#include "src/cli/case/kda_check.h"
 #include "src/cli/case/wht_check.h"
 
 #include <algorithm>
@@ -9,8 +10,9 @@ namespace plait::cases {
 
 std::unique_ptr<checker> make_checker(const std::string &token, const std::vector<tensor> &tensors,
                                       bool quick) {
-    if (split_token(token).family == "wht")
-        return std::make_unique<wht_checker>(token, tensors, quick);
+    const token_parts parts = split_token(token);
+    if (parts.is_kda()) return std::make_unique<kda_checker>(token, tensors);
+    if (parts.family == "wht") return std::make_unique<wht_checker>(token, tensors, quick);
     return std::make_unique<conv1d_checker>(token, tensors);
 }
 

@@ -1,5 +1,6 @@
 // Parts of a problem picked, recomputed in float64 and compared. A part is what can be computed
-// alone: a transform (wht), a channel of all rows (conv1d).
+// alone: a transform (wht), a channel of all rows (conv1d), a head of q and k with its value heads
+// (kda).
 #pragma once
 
 #include "src/cli/case/compare.h"

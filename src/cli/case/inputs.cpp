@@ -4,6 +4,7 @@
 #include "src/cli/case/fill.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
@@ -105,6 +106,15 @@ input::input(const token_parts &parts, const tensor &t, const input_options &opt
       is_index_(is_index(t.role)) {
     if (const std::string bound = parts.option("bound"); !bound.empty())
         limit_ = std::strtoll(bound.c_str(), nullptr, 10);
+    if (parts.is_kda()) {
+        // Gates decay, keys are shorter than 1 and beta lies between 0 and 1: the state stays
+        // small.
+        if (t.role == PLAIT_G && parts.option("gate") == "log") to_ = 0;
+        if (t.role == PLAIT_BETA && parts.option("beta").empty()) from_ = 0;
+        if (t.role == PLAIT_K && parts.option("norm").empty())
+            to_ = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, parts.extent('k'))));
+        if (t.role == PLAIT_K) from_ = -to_;
+    }
     if (!is_index_) return;
     random r(seed_);
     const int64_t total = distinct(t).elements();
@@ -128,6 +138,16 @@ void input::read(int64_t first, int64_t count, void *to) const {
     fill.seed = seed_;
     fill.integer_limit = limit_;
     fill_random(dtype_, fill, first, count, to);
+    if (from_ == -1 && to_ == 1) return;
+    double values[512];
+    const size_t size = bytes_for(dtype_, 1);
+    for (int64_t begin = 0; begin < count; begin += 512) {
+        const int64_t n = std::min<int64_t>(512, count - begin);
+        void *at = static_cast<char *>(to) + static_cast<size_t>(begin) * size;
+        to_double(dtype_, at, n, values);
+        for (int64_t i = 0; i < n; ++i) values[i] = from_ + (values[i] + 1) / 2 * (to_ - from_);
+        from_double(dtype_, values, n, at);
+    }
 }
 
 std::string broken_rule(const token_parts &parts, plait_role role,

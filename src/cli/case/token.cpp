@@ -19,8 +19,9 @@ std::vector<std::string> split(const std::string &text, char at) {
 }
 
 bool is_axis(const std::string &field) {
-    return field.size() > 1 && std::string("bnctk").find(field[0]) != std::string::npos &&
-           std::isdigit(static_cast<unsigned char>(field[1]));
+    const size_t digits = field.compare(0, 2, "hv") == 0 ? 2 : 1;
+    return field.size() > digits && std::string("bnctkhv").find(field[0]) != std::string::npos &&
+           std::isdigit(static_cast<unsigned char>(field[digits]));
 }
 
 bool is_flag(const std::string &field) {
@@ -31,7 +32,8 @@ bool is_flag(const std::string &field) {
 
 token_axis axis_of(const std::string &field) {
     token_axis axis{field[0], field[0] == 'n', 0, 1, 0, field};
-    axis.length = std::strtoll(field.c_str() + 1, nullptr, 10);
+    if (field.compare(0, 2, "hv") == 0) axis.letter = 'w';
+    axis.length = std::strtoll(field.c_str() + (axis.letter == 'w' ? 2 : 1), nullptr, 10);
     if (const size_t dot = field.find('.'); dot != std::string::npos)
         axis.factor_order = std::atoi(field.c_str() + dot + 2); // ".h12p2"
     if (axis.transformed && axis.length > 0)
@@ -105,6 +107,12 @@ int64_t token_parts::entries() const {
     const std::string value = option("state"); // "lin.5"
     if (value.empty()) return extent('k') - 1;
     return std::strtoll(value.c_str() + value.find('.') + 1, nullptr, 10);
+}
+
+int64_t token_parts::value_heads() const {
+    for (const token_axis &a : axes)
+        if (a.letter == 'w') return a.length;
+    return extent('h');
 }
 
 int64_t token_parts::transforms() const {

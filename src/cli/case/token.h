@@ -10,7 +10,8 @@
 namespace plait::cases {
 
 struct token_axis {
-    char letter; ///< b: batch, n: transformed (wht); b, c, t, k (conv1d)
+    char
+        letter; ///< b: batch, n: transformed (wht); b, c, t, k (conv1d); b, t, h, w: hv, k, v (kda)
     bool transformed;
     int64_t length;
     int factor_order; ///< m of length = m * 2^k; 1 without a factor
@@ -40,11 +41,13 @@ struct token_parts {
     bool flag(const std::string &name) const; ///< an option without a value
     bool used(const std::string &role) const; ///< is in `uses`
 
-    // conv1d
+    // conv1d, kda
     int64_t extent(char letter) const;
     /// The two numbers of seqs=17.4096, slots=8.-1; zeros without the option.
     std::pair<int64_t, int64_t> two(const std::string &name) const;
-    int64_t entries() const; ///< of a state
+    int64_t entries() const; ///< of a state of conv1d
+    bool is_kda() const { return family.compare(0, 4, "kda.") == 0; }
+    int64_t value_heads() const; ///< kda
 
     // wht
     int64_t transforms() const; ///< product of the batch axes

@@ -1,4 +1,4 @@
-#include "lib/cpu/conv1d/sequences.h"
+#include "lib/cpu/sequences.h"
 
 #include <algorithm>
 #include <cstring>
@@ -26,62 +26,65 @@ struct seen_slots {
     }
 };
 
-int64_t offset_at(const conv1d_args &a, int64_t n) {
-    if (a.problem.index == scalar::i64) return static_cast<const int64_t *>(a.cu_seqlens)[n];
-    return static_cast<const int32_t *>(a.cu_seqlens)[n];
+int64_t offset_at(scalar index, const void *cu_seqlens, int64_t n) {
+    if (index == scalar::i64) return static_cast<const int64_t *>(cu_seqlens)[n];
+    return static_cast<const int32_t *>(cu_seqlens)[n];
 }
 
 } // namespace
 
-conv1d_sequences::conv1d_sequences(const conv1d_args &a, void *scratch, int64_t piece)
-    : p_(a.problem) {
+sequence_table::sequence_table(const sequence_rules &rules, const sequence_data &data,
+                               void *scratch, int64_t piece)
+    : rules_(rules) {
     const auto pieces_of = [&](int64_t length) {
         return std::max<int64_t>(1, length / piece + (length % piece != 0));
     };
-    pieces_per_row_ = pieces_of(p_.length);
-    if (!conv1d_has_table(p_)) {
-        pieces_ = p_.sequences * pieces_per_row_;
-        if (a.status != nullptr) *a.status = 0;
+    pieces_per_row_ = pieces_of(rules_.length);
+    if (!has_sequence_table(rules_)) {
+        pieces_ = rules_.sequences * pieces_per_row_;
+        if (data.status != nullptr) *data.status = 0;
         return;
     }
-    table_ = static_cast<conv1d_entry *>(scratch);
-    seen_slots seen{reinterpret_cast<int32_t *>(table_ + p_.sequences), conv1d_seen_cells(p_)};
+    table_ = static_cast<sequence_entry *>(scratch);
+    seen_slots seen{reinterpret_cast<int32_t *>(table_ + rules_.sequences),
+                    seen_slot_cells(rules_)};
     if (seen.cells > 0) std::memset(seen.cell, 0, static_cast<size_t>(seen.cells) * 4);
     int64_t first_bad = 0;
     int64_t reached = 0; // the largest offset so far that is one
     int64_t owned = 0;   // where the tokens of the last live sequence end
-    for (int64_t n = 0; n < p_.sequences; ++n) {
-        conv1d_entry e{0, p_.length, pieces_, 0, 1};
+    for (int64_t n = 0; n < rules_.sequences; ++n) {
+        sequence_entry e{0, rules_.length, pieces_, 0, 1};
         bool bad = false, pad = false;
-        if (p_.varlen) {
-            const int64_t from = offset_at(a, n), to = offset_at(a, n + 1);
-            if (from >= 0 && from <= p_.length) reached = std::max(reached, from);
-            bad = from < 0 || from != reached || to < from || to > p_.length ||
-                  to - from > p_.max_length || (n == 0 && from != 0);
+        if (rules_.varlen) {
+            const int64_t from = offset_at(rules_.index, data.cu_seqlens, n),
+                          to = offset_at(rules_.index, data.cu_seqlens, n + 1);
+            if (from >= 0 && from <= rules_.length) reached = std::max(reached, from);
+            bad = from < 0 || from != reached || to < from || to > rules_.length ||
+                  to - from > rules_.max_length || (n == 0 && from != 0);
             e.begin = from;
             e.length = bad ? 0 : to - from;
         }
-        if (p_.pooled && !bad) {
-            e.slot = a.slots[n];
-            pad = e.slot == p_.pad;
-            bad = !pad &&
-                  (e.slot < 0 || e.slot >= p_.slots || (seen.cells > 0 && !seen.insert(e.slot)));
+        if (rules_.pooled && !bad) {
+            e.slot = data.slots[n];
+            pad = e.slot == rules_.pad;
+            bad = !pad && (e.slot < 0 || e.slot >= rules_.slots ||
+                           (seen.cells > 0 && !seen.insert(e.slot)));
         }
         if (bad && first_bad == 0) first_bad = n + 1;
         e.live = !bad && !pad;
-        if (p_.varlen && !e.live) {
+        if (rules_.varlen && !e.live) {
             e.begin = owned;
             e.length = 0;
         }
-        if (p_.varlen) owned = e.begin + e.length;
+        if (rules_.varlen) owned = e.begin + e.length;
         table_[n] = e;
         pieces_ += pieces_of(e.length);
     }
-    if (a.status != nullptr)
-        *a.status = static_cast<int32_t>(std::min<int64_t>(first_bad, INT32_MAX));
+    if (data.status != nullptr)
+        *data.status = static_cast<int32_t>(std::min<int64_t>(first_bad, INT32_MAX));
 }
 
-int64_t conv1d_sequences::of_piece(int64_t piece) const {
+int64_t sequence_table::of_piece(int64_t piece) const {
     if (table_ == nullptr) return piece / pieces_per_row_;
     int64_t low = 0, high = count() - 1; // the last sequence whose first piece is not behind
     while (low < high) {

@@ -1,0 +1,16 @@
+// What the candidates of kda share. THE LIST is kda_table.cpp.
+#pragma once
+
+#include "src/planner/operands.h"
+
+namespace plait::impl {
+
+verdict kda_cpu_chunk_applicable(const problem &, const profile &);
+cost kda_cpu_chunk_estimate(const problem &, const profile &);
+pipeline kda_cpu_chunk_build(const problem &, const profile &);
+
+verdict kda_cpu_ref_applicable(const problem &, const profile &);
+cost kda_cpu_ref_estimate(const problem &, const profile &);
+pipeline kda_cpu_ref_build(const problem &, const profile &);
+
+} // namespace plait::impl

@@ -1,0 +1,33 @@
+// THE LIST of kda: every way to compute Kimi Delta Attention. Steps, for grep:
+//   kda.fwd.cpu.chunk          kda.fwd_chunk
+//   kda.fwd.cpu.ref            kda.ref
+//   kda.bwd.cpu.chunk          kda.bwd_chunk
+//   kda.bwd.cpu.ref            kda.ref
+#include "src/planner/kda_candidates.h"
+
+namespace plait::impl {
+
+// clang-format off
+const std::vector<candidate> &kda_fwd_table() {
+static const std::vector<candidate> table = {
+    // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
+     kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
+    {"kda.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
+     kda_cpu_ref_applicable, kda_cpu_ref_estimate, kda_cpu_ref_build},
+};
+return table;
+}
+
+const std::vector<candidate> &kda_bwd_table() {
+static const std::vector<candidate> table = {
+    {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
+     kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
+    {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
+     kda_cpu_ref_applicable, kda_cpu_ref_estimate, kda_cpu_ref_build},
+};
+return table;
+}
+// clang-format on
+
+} // namespace plait::impl

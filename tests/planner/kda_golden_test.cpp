@@ -1,0 +1,99 @@
+// Golden plans of Kimi Delta Attention on CPUs, and what devices say, which have no candidate yet.
+#include "src/planner/operands.h"
+#include "tests/planner/golden_text.h"
+
+namespace plait::test {
+
+namespace {
+
+const std::vector<std::string> &kda_corpus() {
+    static const std::vector<std::string> all = [] {
+        std::vector<std::string> list;
+        const std::string text = read_file(golden_path("kda_corpus.txt"));
+        size_t from = 0;
+        for (size_t end; (end = text.find('\n', from)) != text.npos; from = end + 1)
+            if (end > from && text[from] != '#') list.push_back(text.substr(from, end - from));
+        return list;
+    }();
+    return all;
+}
+
+std::string plan_of(const std::string &token, const profile &device) {
+    const problem p = problem_of(token);
+    wisdom none;
+    const choice c = choose(p, device, {}, none, nullptr);
+    if (!c.what) return token + "\n  empty\n";
+    return text(token, "\n  ", c.what->name, " rev ", c.what->revision, '\n',
+                steps_text(c.steps, [](const step &) { return std::string(); }),
+                work_text(c.steps));
+}
+
+} // namespace
+
+TEST_CASE("kda: golden plans, and every token of the corpus has one on every CPU") {
+    for (const named_profile &device : profiles()) {
+        if (device.facts.backend != PLAIT_CPU) continue;
+        std::string text = "# " + device.facts.fingerprint() + "\n";
+        for (const std::string &token : kda_corpus()) {
+            INFO(device.name, " ", token);
+            std::string plan;
+            CHECK_NOTHROW(plan = plan_of(token, device.facts));
+            text += plan;
+        }
+        check_golden("kda_" + device.name + ".txt", text);
+    }
+}
+
+TEST_CASE("kda: a device has no candidate, and the sentence says so") {
+    for (const named_profile &device : profiles()) {
+        if (device.facts.backend == PLAIT_CPU) continue;
+        for (const std::string &token : kda_corpus()) {
+            INFO(device.name, " ", token);
+            const problem p = problem_of(token);
+            if (p.empty) continue;
+            wisdom none;
+            const std::string sentence = sentence_of(
+                PLAIT_ERR_NOT_SUPPORTED, [&] { choose(p, device.facts, {}, none, nullptr); });
+            CHECK(sentence == text(token, ": family ", p.family,
+                                   " has no candidate on backend cuda yet; there is ", p.family,
+                                   ".cpu.ref"));
+            for (const ranked &r : rank(p, device.facts, {}, none))
+                CHECK(r.refusal == "backend cpu; this context is cuda");
+        }
+    }
+}
+
+TEST_CASE("kda: estimates grow with every extent") {
+    for (const named_profile &device : profiles()) {
+        if (device.facts.backend != PLAIT_CPU) continue;
+        for (const char *family : {"kda.fwd", "kda.bwd"})
+            for (const char *shape :
+                 {":b%:t256:h4:k64:v64", ":b2:t%:h4:k64:v64", ":b2:t256:h%:k64:v64",
+                  ":b2:t256:h4:k%:v64", ":b2:t256:h4:k64:v%"}) {
+                double last = 0;
+                for (const int64_t n : {4, 64, 1024}) {
+                    std::string token = text(family, ":bf16", shape, ":gate=log");
+                    token.replace(token.find('%'), 1, std::to_string(n));
+                    INFO(device.name, " ", token);
+                    wisdom none;
+                    const choice c = choose(problem_of(token), device.facts, {}, none, nullptr);
+                    CHECK(c.estimate.seconds > last);
+                    last = c.estimate.seconds;
+                }
+            }
+    }
+}
+
+TEST_CASE("kda: scratch beyond the memory, or beyond 64 bits, is refused with a sentence") {
+    const profile &device = profile_named("cpu_avx2_2c");
+    for (const char *token : {"kda.bwd:bf16:b1:t1048576:h4:k16384:v16384:gate=log",
+                              "kda.bwd:bf16:b1:t1:h1:k1073741824:v1:gate=log"}) {
+        INFO(token);
+        wisdom none;
+        const std::string sentence = sentence_of(
+            PLAIT_ERR_NOT_SUPPORTED, [&] { choose(problem_of(token), device, {}, none, nullptr); });
+        CHECK(contains(sentence, "bytes"));
+    }
+}
+
+} // namespace plait::test
