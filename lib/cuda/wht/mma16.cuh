@@ -7,7 +7,7 @@
 // In place works: all of a row is in shared memory before any of it is written.
 // Precision: raw operands and +-1 are exact, so that no value is rounded before an f32 sum. A
 // product of 16 terms drops what is below 2^-25 of the largest term and is cut to f32, not rounded
-// (seen on an H200); all other additions round. Where each sum has 24 bits it is exact. No operand
+// (seen on an H200); all other additions round. Integer sums up to 2^24 are exact. No operand
 // is zero that belongs to another row: nothing leaks. One multiplication by the scale, one
 // rounding.
 #pragma once
