@@ -7,7 +7,7 @@
 // In place works: all of a row is in shared memory before any of it is written.
 // Precision: raw operands and +-1 are exact, so that no value is rounded before an f32 sum. A
 // product of 16 terms drops what is below 2^-25 of the largest term and is cut to f32, not rounded
-// (seen on an H200); all other additions round. Where each sum has 24 bits it is exact. No operand
+// (seen on an H200); all other additions round. Integer sums up to 2^24 are exact. No operand
 // is zero that belongs to another row: nothing leaks. One multiplication by the scale, one
 // rounding.
 #pragma once
@@ -142,8 +142,14 @@ __device__ __forceinline__ void wht_mma16_store(const wht_mma16_args &args, int6
         auto *words = reinterpret_cast<uint16_t *>(staging);
 #pragma unroll
         for (int top = 0; top < 8; ++top) {
-            store_elements<Case::config().type, 3>(words, thread | wht_mma16_store_item(c, top, 0),
-                                                   a[top], scale);
+            uint32_t pair[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                pair[i] = round_pair<Case::config().type>(a[top][2 * i] * scale,
+                                                          a[top][2 * i + 1] * scale);
+            }
+            const uint32_t at = thread | wht_mma16_store_item(c, top, 0);
+            *reinterpret_cast<uint4 *>(words + at) = {pair[0], pair[1], pair[2], pair[3]};
         }
         __syncwarp();
 #pragma unroll
