@@ -46,6 +46,7 @@ struct step {
     int64_t grid = 1;    ///< blocks (one dimension) on CUDA
     int block = 1;       ///< threads of a block on CUDA, of the process on the CPU
     int smem_bytes = 0;  ///< dynamic shared memory
+    int cluster = 1;     ///< blocks of a cluster on CUDA; the grid is a multiple of it
     std::vector<operand> operands;
     step_args args;
     int64_t bytes_read = 0;

@@ -102,6 +102,7 @@ json plan_json(const problem &p, const profile &device, plait_rigor rigor, const
         row["grid"] = s.grid;
         row["block"] = s.block;
         row["smem"] = s.smem_bytes;
+        if (s.cluster > 1) row["cluster"] = s.cluster;
         row["read"] = {{"bytes", s.bytes_read}, {"operands", names(c.steps, s, false)}};
         row["written"] = {{"bytes", s.bytes_written}, {"operands", names(c.steps, s, true)}};
         row["flops"] = s.flops;
@@ -154,8 +155,9 @@ std::string plan_text(const problem &p, const profile &device, plait_rigor rigor
         const std::string number = text(i + 1);
         out += text(number.size() < 2 ? "  " : " ", number, ' ', padded(s.kernel, wide_kernel + 2));
         if (wide_variant > 0) out += padded(s.variant, wide_variant + 2);
+        const std::string cluster = s.cluster > 1 ? text("cluster ", s.cluster, "  ") : "";
         out += text(padded(text("grid ", s.grid), 15), "  ", padded(text("block ", s.block), 10),
-                    "  ", padded(text("smem ", s.smem_bytes), 11), "  ",
+                    "  ", cluster, padded(text("smem ", s.smem_bytes), 11), "  ",
                     padded(reads[i], wide_read), "  written ", scaled(s.bytes_written), " (",
                     joined(names(c.steps, s, true)), ")\n");
     }

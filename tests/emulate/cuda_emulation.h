@@ -66,6 +66,12 @@ struct met {
 const met &meet(meeting kind, uint32_t mask, uint64_t value);
 /// Waits until all threads of the block that have not exited are here; how many brought true.
 int barrier(bool value);
+/// The barrier of a cluster in its two halves, the block's number in it, and the place of its own
+/// dynamic shared memory in that of another block.
+void cluster_arrive();
+void cluster_wait();
+unsigned cluster_rank();
+char *cluster_shared(const void *own, unsigned rank);
 /// Ends the launch, which then says this sentence.
 [[noreturn]] void fault(const char *what);
 unsigned lane();
