@@ -49,4 +49,42 @@ template <class T> T *cluster_shared(T *own, uint32_t rank) {
 }
 #endif
 
+__device__ __forceinline__ uint4 unit_of(const float *v) {
+    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                      __float_as_uint(v[3]));
+}
+__device__ __forceinline__ uint4 unit_of(const double *v) {
+    return make_uint4(
+        static_cast<uint32_t>(__double2loint(v[0])), static_cast<uint32_t>(__double2hiint(v[0])),
+        static_cast<uint32_t>(__double2loint(v[1])), static_cast<uint32_t>(__double2hiint(v[1])));
+}
+
+/// Writes 16 bytes, four floats or two doubles, to where block `rank` has what this one has at
+/// `own`.
+template <class T>
+__device__ __forceinline__ void cluster_store(T *own, uint32_t rank, const T *values) {
+    const uint4 unit = unit_of(values);
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("{.reg .b32 there;\n\t"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+                 "st.shared::cluster.v4.b32 [there], {%2, %3, %4, %5};}" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(own))),
+                 "r"(rank), "r"(unit.x), "r"(unit.y), "r"(unit.z), "r"(unit.w)
+                 : "memory");
+#elif !defined(__CUDACC__)
+    __stcs(reinterpret_cast<uint4 *>(cluster_shared(own, rank)), unit);
+#endif
+}
+
+/// Asks L2 for `bytes` from p on: both multiples of 16.
+__device__ __forceinline__ void prefetch_l2_bulk(const void *p, uint32_t bytes) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(p)),
+                 "r"(bytes));
+#else
+    static_cast<void>(p);
+    static_cast<void>(bytes);
+#endif
+}
+
 } // namespace plait::impl::cuda
