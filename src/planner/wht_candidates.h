@@ -29,6 +29,9 @@ struct wht_rows {
 /// "" and the rows, or why the problem is not of this shape. Types are not looked at.
 verdict wht_as_rows(const problem &, wht_rows *out);
 
+/// Rules of all CUDA candidates: a CUDA device, rows, floating types, kernels built for the device.
+verdict wht_cuda_shared_rules(const problem &, const profile &, wht_rows *out);
+
 verdict wht_cpu_simd_applicable(const problem &, const profile &);
 cost wht_cpu_simd_estimate(const problem &, const profile &);
 pipeline wht_cpu_simd_build(const problem &, const profile &);
@@ -40,6 +43,10 @@ pipeline wht_cpu_ref_build(const problem &, const profile &);
 verdict wht_cuda_block_applicable(const problem &, const profile &);
 cost wht_cuda_block_estimate(const problem &, const profile &);
 pipeline wht_cuda_block_build(const problem &, const profile &);
+
+verdict wht_cuda_cluster_applicable(const problem &, const profile &);
+cost wht_cuda_cluster_estimate(const problem &, const profile &);
+pipeline wht_cuda_cluster_build(const problem &, const profile &);
 
 verdict wht_cuda_two_pass_shuffle_applicable(const problem &, const profile &);
 cost wht_cuda_two_pass_shuffle_estimate(const problem &, const profile &);

@@ -27,14 +27,6 @@ verdict built_for(const profile &device) {
                 device.cc_major, '.', device.cc_minor);
 }
 
-verdict shared_rules(const problem &problem, const profile &device, wht_rows *r) {
-    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
-    const verdict shape = wht_as_rows(problem, r);
-    if (!shape.empty()) return shape;
-    if (!floating(r->x)) return text("x is ", scalar_name(r->x), "; needs f16, bf16, f32 or f64");
-    return built_for(device);
-}
-
 verdict block_rule(const wht_rows &r, const profile &device) {
     const int longest = wht_longest_block(r.x, r.y);
     if (!wht_block_exists(r.x, r.y, std::min(r.log_n, longest)))
@@ -72,7 +64,7 @@ verdict columns_rule(const wht_rows &r, const profile &device, const wht_pass_ki
 
 verdict applicable(const problem &p, const profile &device, const wht_pass_kind &kind) {
     wht_rows r;
-    const verdict shared = shared_rules(p, device, &r);
+    const verdict shared = wht_cuda_shared_rules(p, device, &r);
     if (!shared.empty()) return shared;
     wht_split s;
     const verdict own = kind.kernel == wht_columns::none ? block_rule(r, device)
@@ -95,6 +87,14 @@ pipeline build(const problem &p, const profile &device, const wht_pass_kind &kin
 }
 
 } // namespace
+
+verdict wht_cuda_shared_rules(const problem &problem, const profile &device, wht_rows *r) {
+    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
+    const verdict shape = wht_as_rows(problem, r);
+    if (!shape.empty()) return shape;
+    if (!floating(r->x)) return text("x is ", scalar_name(r->x), "; needs f16, bf16, f32 or f64");
+    return built_for(device);
+}
 
 verdict wht_cuda_block_applicable(const problem &p, const profile &d) {
     return applicable(p, d, kind_block);

@@ -52,6 +52,18 @@ inline constexpr double columns_shuffle[4][5] = {
 };
 // clang-format on
 
+/// wht.cluster, log2 n of its 4-byte or wider words: f32 16.., f64 15.., half 16..
+inline constexpr double cluster[3][4] = {
+    {.80, .75, .65, .50}, // f32
+    {.80, .75, .65, .50}, // f64
+    {.55, .50, .45, .40}, // half
+};
+constexpr double cluster_share(scalar x, int log_n) {
+    const int row = x == scalar::f64 ? 1 : x == scalar::f32 ? 0 : 2;
+    return cluster[row][log_n - (row == 1 ? 15 : 16)];
+}
+inline constexpr double cluster_latency_seconds = 4e-6;
+
 /// Butterflies with their shuffles and exchanges, per addition that the device could do. It binds
 /// where arithmetic is slow beside the memory: F64 on devices that have little of it.
 inline constexpr double additions = 0.5;

@@ -2,6 +2,7 @@
 // that reach a launch.
 #include "lib/cpu/wht/simd_args.h"
 #include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
 #include "src/core/status.h"
 #include "src/core/text.h"
@@ -21,6 +22,11 @@ template <class Args> Args args_of(const step &s) {
 std::string arguments(const step &s) {
     if (s.kernel == "wht.block") {
         const auto a = args_of<wht_block_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " scale=", a.scale);
+    }
+    if (s.kernel == "wht.cluster") {
+        const auto a = args_of<wht_cluster_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " scale=", a.scale);
     }

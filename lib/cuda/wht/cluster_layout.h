@@ -117,7 +117,7 @@ PLAIT_HD constexpr uint32_t wht_cluster_element(const wht_cluster_config &c, uin
 
 constexpr int wht_cluster_smem_bytes(const wht_cluster_config &c) {
     const int word = c.x == scalar::f64 ? 8 : 4;
-    return word * wht_max(tile_words(c.tile), 1 << c.tile.log_tile);
+    return (word * wht_max(tile_words(c.tile), 1 << c.tile.log_tile) + 15) / 16 * 16;
 }
 
 /// False when no such kernel is instantiated. Bases and row strides are multiples of 16 bytes.
