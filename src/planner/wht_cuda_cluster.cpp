@@ -36,14 +36,6 @@ verdict clusters_of(const profile &device, int blocks) {
     return "";
 }
 
-/// How many blocks of a launch run at a time.
-double resident(const wht_launch &l, const profile &device) {
-    const int64_t by_memory = device.smem_per_sm / (l.smem_bytes + 1024);
-    const int64_t by_threads =
-        std::min<int64_t>(device.threads_per_sm / l.threads, l.min_blocks_per_sm);
-    return static_cast<double>(std::max<int64_t>(1, std::min(by_memory, by_threads)) * device.sms);
-}
-
 } // namespace
 
 verdict wht_cuda_cluster_applicable(const problem &p, const profile &device) {
