@@ -34,7 +34,7 @@ constexpr int most_fibers = 16 * 512; // of a cluster
 constexpr char poison = '\xFF';       // NaN in every floating type
 constexpr char canary = '\xFE';       // another one, also NaN
 
-enum class state { ready, at_barrier, at_meeting, at_cluster, exited };
+enum class state { ready, at_barrier, at_meeting, at_cluster, at_counter, exited };
 
 struct thread {
     uint3 index;
@@ -43,8 +43,18 @@ struct thread {
     uint32_t mask = 0;
     uint64_t value = 0;
     met result{};
+    uint64_t *counter = nullptr; ///< while at_counter: in `shared`
+    bool parity = false;
     bool arrived = false; ///< at the barrier of the cluster, and has not waited there yet
     uint64_t round = 0;   ///< which one it was
+};
+
+/// A bulk copy that its counter has not seen.
+struct copy {
+    void *to;
+    const void *from;
+    uint32_t bytes;
+    uint64_t *counter;
 };
 
 struct block {
@@ -55,7 +65,9 @@ struct block {
     int arrived = 0; ///< at the barrier
     int votes = 0, votes_result = 0;
     thread threads[most_threads];
+    int at_counters = 0;      ///< threads
     std::vector<uint4> image; ///< its shared memory while another block of the cluster runs
+    std::vector<copy> copies; ///< on their way
 };
 
 /// The launch, and the cluster that runs now. One of its blocks runs at a time.
@@ -70,6 +82,8 @@ struct running {
     uint64_t round = 0;
     int rank = 0; ///< of the block whose words are in `shared`
     int self = 0;
+    order how = order::forward;
+    plait::test::rng *random = nullptr;
     block *block_now = nullptr;
 };
 
@@ -141,6 +155,8 @@ void settle_meeting(int first, const thread &t) {
 void leave() {
     wait_as(state::exited);
     --here().live;
+    if (here().live == 0 && !here().copies.empty())
+        now.fault = "the block exits while a bulk copy is on its way";
     if (me().arrived && me().round == now.round) --now.arrived;
     settle_barrier();
     settle_cluster();
@@ -179,12 +195,61 @@ template <class T> void shuffle_order(std::vector<T> &all, plait::test::rng &ran
     for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.next() % i]);
 }
 
+/// A counter in shared memory (mbarrier): phases complete when all arrivals and all bytes are in.
+struct counter_bits {
+    int32_t bytes;    ///< that are still to come
+    int16_t pending;  ///< arrivals that are still to come
+    int16_t arrivals; ///< of a phase; negative in odd phases
+};
+
+counter_bits bits_of(const uint64_t *counter) { return bits_as<counter_bits>(*counter); }
+
+void change_counter(uint64_t *counter, int arrivals, int32_t bytes) {
+    counter_bits b = bits_of(counter);
+    b.bytes += bytes;
+    b.pending = static_cast<int16_t>(b.pending - arrivals);
+    if (b.pending < 0) fault("a counter has more arrivals than it was made for");
+    if (b.pending == 0 && b.bytes == 0) {
+        b.pending = static_cast<int16_t>(std::abs(b.arrivals));
+        b.arrivals = static_cast<int16_t>(-b.arrivals);
+    }
+    *counter = bits_as<uint64_t>(b);
+}
+
+/// The copies that this counter waits for; all of them for nullptr.
+void land(uint64_t *counter) {
+    std::vector<copy> rest;
+    for (const copy &c : here().copies) {
+        if (counter && c.counter != counter) {
+            rest.push_back(c);
+            continue;
+        }
+        std::memcpy(c.to, c.from, c.bytes);
+        change_counter(c.counter, 0, -static_cast<int32_t>(c.bytes));
+    }
+    here().copies = rest;
+}
+
+/// Whether a thread of this block can go on, where it waited for a counter too.
+bool awake() {
+    block &b = here();
+    if (b.at_counters > 0)
+        for (int i = 0; i < now.count; ++i) {
+            thread &t = b.threads[i];
+            if (t.now != state::at_counter || (bits_of(t.counter).arrivals < 0) == t.parity)
+                continue;
+            --b.at_counters;
+            release(b, t);
+        }
+    return b.ready > 0;
+}
+
 /// The block until none of its threads can go on; order::random may leave it before.
 void run_block(order how, plait::test::rng &random) {
     const int warps = (now.count + 31) / 32;
     std::vector<int> mixed(static_cast<size_t>(now.count));
     for (int i = 0; i < now.count; ++i) mixed[static_cast<size_t>(i)] = i;
-    while (here().ready > 0 && now.fault.empty()) {
+    while (awake() && now.fault.empty()) {
         if (how != order::random) {
             const bool backward = how == order::backward;
             for (int w = 0; w < warps; ++w) run_warp((backward ? warps - 1 - w : w) * 32, backward);
@@ -224,24 +289,26 @@ void run_cluster(const launch_shape &s, order how, plait::test::rng &random) {
         int live = 0;
         bool any = false;
         for (const int r : ranks) {
-            if (all_blocks[r].ready > 0 && now.fault.empty()) {
+            if (all_blocks[r].ready + all_blocks[r].at_counters > 0 && now.fault.empty()) {
                 enter_block(r, s);
+                any = awake() || any;
                 run_block(how, random);
-                any = true;
             }
             live += all_blocks[r].live;
         }
         if (live == 0) return;
         if (any) continue;
-        int waiting = 0, in_cluster = 0;
+        int waiting = 0, in_cluster = 0, counting = 0;
         for (int r = 0; r < now.blocks; ++r) {
             waiting += all_blocks[r].arrived;
+            counting += all_blocks[r].at_counters;
             for (int i = 0; i < now.count; ++i)
                 in_cluster += all_blocks[r].threads[i].now == state::at_cluster ? 1 : 0;
         }
         now.fault = std::to_string(waiting) + " threads wait at __syncthreads, " +
                     (now.blocks > 1 ? std::to_string(in_cluster) + " for the cluster, " : "") +
-                    std::to_string(live - waiting - in_cluster) +
+                    (counting > 0 ? std::to_string(counting) + " for a counter, " : "") +
+                    std::to_string(live - waiting - in_cluster - counting) +
                     " at a shuffle, a vote or __syncwarp, and none of them can go on";
     }
 }
@@ -251,7 +318,8 @@ void begin_block(int rank, uint3 index, const launch_shape &s) {
     b.index = index;
     b.started = false;
     b.live = b.ready = now.count;
-    b.arrived = b.votes = 0;
+    b.arrived = b.votes = b.at_counters = 0;
+    b.copies.clear();
     for (int i = 0; i < now.count; ++i) {
         const int x = i % s.block[0], y = i / s.block[0] % s.block[1],
                   z = i / s.block[0] / s.block[1];
@@ -327,6 +395,37 @@ void cluster_wait() {
     me().arrived = false;
 }
 
+void counter_init(uint64_t *counter, int arrivals) {
+    check_aligned(counter);
+    *counter = bits_as<uint64_t>(
+        counter_bits{0, static_cast<int16_t>(arrivals), static_cast<int16_t>(arrivals)});
+}
+
+void counter_expect(uint64_t *counter, uint32_t bytes) {
+    change_counter(counter, 0, static_cast<int32_t>(bytes));
+    change_counter(counter, 1, 0);
+}
+
+void counter_wait(uint64_t *counter, unsigned parity) {
+    const bool odd = parity != 0;
+    if ((bits_of(counter).arrivals < 0) != odd) return;
+    land(counter);
+    if ((bits_of(counter).arrivals < 0) != odd) return;
+    me().counter = counter;
+    me().parity = odd;
+    ++here().at_counters;
+    wait_as(state::at_counter);
+    stacks().pause();
+}
+
+void bulk_load(void *to, const void *from, uint32_t bytes, uint64_t *counter) {
+    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0)
+        fault("a bulk copy is not aligned to 16 bytes");
+    here().copies.push_back({to, from, bytes, counter});
+    if (now.how == order::forward || (now.how == order::random && now.random->chance(0.5)))
+        land(nullptr);
+}
+
 char *cluster_shared(const void *own, unsigned rank) {
     const ptrdiff_t at = static_cast<const char *>(own) - shared;
     if (at < 0 || at >= now.shared_bytes) fault("no address in dynamic shared memory");
@@ -372,6 +471,8 @@ std::string launch(const void *body, const launch_shape &s, const void *args, co
     blockDim = dim3(u(s.block[0]), u(s.block[1]), u(s.block[2]));
 
     plait::test::rng random(how.seed);
+    now.how = how.how;
+    now.random = &random;
     std::vector<int64_t> clusters(static_cast<size_t>(grid[0] * grid[1] * grid[2] / s.cluster));
     for (size_t i = 0; i < clusters.size(); ++i) clusters[i] = static_cast<int64_t>(i);
     if (how.how == order::backward) std::reverse(clusters.begin(), clusters.end());

@@ -16,6 +16,7 @@ struct emulated_cluster_args {
     int *out;
     int size;
     int mode;
+    const int *in;
 };
 
 /// Every thread adds up what it reads in the next block of the cluster. mode: 0 with all barriers;
@@ -54,6 +55,30 @@ __global__ void never_together(const __grid_constant__ emulated_cluster_args arg
     args.out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
 
+/// Threads add up three pieces that bulk copies bring into the same place. mode: 0 as it should be,
+/// 1 without the barrier before the place is filled again, 2 without waiting, 3 for a phase that
+/// nobody expects, 4 at a misaligned place, 5 without looking at the last one.
+__global__ void pieces(const __grid_constant__ emulated_cluster_args args) {
+    extern __shared__ __align__(16) char shared[];
+    auto *counter = reinterpret_cast<uint64_t *>(shared);
+    int *words = reinterpret_cast<int *>(shared + 16);
+    const unsigned t = threadIdx.x, bytes = blockDim.x * 4;
+    if (t == 0) counter_init(counter);
+    __syncthreads();
+    int sum = 0;
+    for (unsigned i = 0; i < 3; ++i) {
+        if (t == 0) {
+            if (args.mode != 3 || i == 0) counter_expect(counter, bytes);
+            bulk_load(words + (args.mode == 4 ? 1 : 0), args.in + i * blockDim.x, bytes, counter);
+        }
+        if (args.mode == 5 && i == 2) return;
+        if (args.mode != 2) counter_wait(counter, i % 2);
+        sum = sum * 2 + words[(t + 40) % blockDim.x];
+        if (args.mode != 1) __syncthreads();
+    }
+    args.out[blockIdx.x * blockDim.x + t] = sum;
+}
+
 } // namespace plait::impl::cuda
 
 namespace plait::test {
@@ -76,9 +101,11 @@ template <auto Kernel> result run(int mode, int size, order how) {
     plait::emulation::launch_shape shape;
     shape.grid[0] = clusters * size;
     shape.block[0] = threads;
-    shape.shared_bytes = threads * 4;
+    shape.shared_bytes = threads * 4 + 16;
     shape.cluster = size;
-    const emulated_cluster_args args{r.out.data(), size, mode};
+    alignas(16) static int in[3 * threads];
+    for (int i = 0; i < 3 * threads; ++i) in[i] = i * i;
+    const emulated_cluster_args args{r.out.data(), size, mode, in};
     r.fault =
         plait::emulation::launch(make_kernel_entry<Kernel>("", "").func, shape, &args, {how, 7, 0});
     return r;
@@ -119,6 +146,23 @@ TEST_CASE("emulator: faults of clusters") {
           std::string::npos);
     CHECK(run<next_block>(4, 2, order::forward).fault.find("has exited") != std::string::npos);
     CHECK(run<next_block>(0, 32, order::forward).fault.find("cluster") != std::string::npos);
+}
+
+TEST_CASE("emulator: bulk copies and the counters that see them") {
+    CHECK(sound<pieces>(0, 2));
+    const result r = run<pieces>(0, 1, order::random);
+    const auto at = [](int i, int t) { return (i * 96 + t) * (i * 96 + t); };
+    for (int t = 0; t < 96; ++t) {
+        const int other = (t + 40) % 96;
+        CHECK(r.out[static_cast<size_t>(t)] == 4 * at(0, other) + 2 * at(1, other) + at(2, other));
+    }
+    CHECK_FALSE(sound<pieces>(1, 1));
+    CHECK_FALSE(sound<pieces>(2, 1));
+    for (const order how : orders) {
+        CHECK(run<pieces>(3, 1, how).fault.find("for a counter") != std::string::npos);
+        CHECK(run<pieces>(4, 1, how).fault.find("not aligned to 16 bytes") != std::string::npos);
+    }
+    CHECK(run<pieces>(5, 1, order::backward).fault.find("on its way") != std::string::npos);
 }
 
 } // namespace plait::test

@@ -76,6 +76,68 @@ __device__ __forceinline__ void cluster_store(T *own, uint32_t rank, const T *va
 #endif
 }
 
+/// An mbarrier in shared memory, 8 bytes: a phase is complete when one thread has called expect and
+/// that many bytes have come. Phases have parity 0, 1, 0, ...
+__device__ __forceinline__ void counter_init(uint64_t *counter) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(counter)))
+                 : "memory");
+#elif !defined(__CUDACC__)
+    emulation::counter_init(counter, 1);
+#endif
+}
+
+__device__ __forceinline__ void counter_expect(uint64_t *counter, uint32_t bytes) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(counter))),
+                 "r"(bytes)
+                 : "memory");
+#elif !defined(__CUDACC__)
+    emulation::counter_expect(counter, bytes);
+#endif
+}
+
+/// Until the phase of this parity is complete.
+__device__ __forceinline__ void counter_wait(uint64_t *counter, uint32_t parity) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile(
+        "{.reg .pred done;\n\t"
+        "again_%=:\n\t"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n\t"
+        "@!done bra again_%=;}" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(counter))),
+        "r"(parity)
+        : "memory");
+#elif !defined(__CUDACC__)
+    emulation::counter_wait(counter, parity);
+#endif
+}
+
+/// Copies global to shared memory beside the threads and tells the counter; 16-byte addresses and
+/// sizes. What threads did with `to` before must be behind a barrier, and behind bulk_fence where
+/// they wrote.
+__device__ __forceinline__ void bulk_load(void *to, const void *from, uint32_t bytes,
+                                          uint64_t *counter) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+        "[%3];" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes),
+        "r"(static_cast<uint32_t>(__cvta_generic_to_shared(counter)))
+        : "memory");
+#elif !defined(__CUDACC__)
+    emulation::bulk_load(to, from, bytes, counter);
+#endif
+}
+
+/// What this thread wrote to shared memory comes before bulk copies that follow a barrier.
+__device__ __forceinline__ void bulk_fence() {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 /// Asks L2 for `bytes` from p on: both multiples of 16.
 __device__ __forceinline__ void prefetch_l2_bulk(const void *p, uint32_t bytes) {
 #if defined(PLAIT_CLUSTER_PTX)
