@@ -91,6 +91,7 @@ pipeline wht_cuda_cluster_build(const problem &p, const profile &) {
     one.block = l.threads;
     one.smem_bytes = l.smem_bytes;
     one.cluster = l.cluster;
+    one.resident = l.persistent;
     one.operands = {role_operand(PLAIT_X, false), role_operand(PLAIT_Y, true)};
     wht_cluster_args args{};
     args.rows = r.rows;

@@ -75,6 +75,7 @@ char *cluster_shared(const void *own, unsigned rank);
 /// mbarrier in shared memory; a bulk copy lands at once or when somebody waits for it.
 void counter_init(uint64_t *counter, int arrivals);
 void counter_expect(uint64_t *counter, uint32_t bytes);
+void counter_come(uint64_t *counter, uint32_t bytes);
 void counter_wait(uint64_t *counter, unsigned parity);
 void bulk_load(void *to, const void *from, uint32_t bytes, uint64_t *counter);
 /// Ends the launch, which then says this sentence.

@@ -406,6 +406,10 @@ void counter_expect(uint64_t *counter, uint32_t bytes) {
     change_counter(counter, 1, 0);
 }
 
+void counter_come(uint64_t *counter, uint32_t bytes) {
+    change_counter(counter, 0, -static_cast<int32_t>(bytes));
+}
+
 void counter_wait(uint64_t *counter, unsigned parity) {
     const bool odd = parity != 0;
     if ((bits_of(counter).arrivals < 0) != odd) return;

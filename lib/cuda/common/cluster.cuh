@@ -20,6 +20,16 @@ __device__ __forceinline__ void cluster_arrive() {
 #endif
 }
 
+/// The same for threads that have only read: it does not wait for their writes, which would
+/// include those to global memory.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#elif !defined(__CUDACC__)
+    emulation::cluster_arrive();
+#endif
+}
+
 /// The second half: all threads of the cluster have arrived.
 __device__ __forceinline__ void cluster_wait() {
 #if defined(PLAIT_CLUSTER_PTX)
@@ -59,23 +69,6 @@ __device__ __forceinline__ uint4 unit_of(const double *v) {
         static_cast<uint32_t>(__double2loint(v[1])), static_cast<uint32_t>(__double2hiint(v[1])));
 }
 
-/// Writes 16 bytes, four floats or two doubles, to where block `rank` has what this one has at
-/// `own`.
-template <class T>
-__device__ __forceinline__ void cluster_store(T *own, uint32_t rank, const T *values) {
-    const uint4 unit = unit_of(values);
-#if defined(PLAIT_CLUSTER_PTX)
-    asm volatile("{.reg .b32 there;\n\t"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n\t"
-                 "st.shared::cluster.v4.b32 [there], {%2, %3, %4, %5};}" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(own))),
-                 "r"(rank), "r"(unit.x), "r"(unit.y), "r"(unit.z), "r"(unit.w)
-                 : "memory");
-#elif !defined(__CUDACC__)
-    __stcs(reinterpret_cast<uint4 *>(cluster_shared(own, rank)), unit);
-#endif
-}
-
 /// An mbarrier in shared memory, 8 bytes: a phase is complete when one thread has called expect and
 /// that many bytes have come. Phases have parity 0, 1, 0, ...
 __device__ __forceinline__ void counter_init(uint64_t *counter) {
@@ -111,6 +104,32 @@ __device__ __forceinline__ void counter_wait(uint64_t *counter, uint32_t parity)
         : "memory");
 #elif !defined(__CUDACC__)
     emulation::counter_wait(counter, parity);
+#endif
+}
+
+/// Writes 16 bytes, four floats or two doubles, to where block `rank` has what this one has
+/// `offset` (a constant) behind `own`, and tells the counter that it has where this one has
+/// `counter`.
+template <class T>
+__device__ __forceinline__ void cluster_send(T *own, int offset, uint32_t rank, const T *values,
+                                             uint64_t *counter) {
+    const uint4 unit = unit_of(values);
+#if defined(PLAIT_CLUSTER_PTX)
+    uint32_t there, counts;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(counts)
+        : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(counter))), "r"(rank));
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+        "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(there + offset * static_cast<int>(sizeof(T))),
+        "r"(unit.x), "r"(unit.y), "r"(unit.z), "r"(unit.w), "r"(counts)
+        : "memory");
+#elif !defined(__CUDACC__)
+    __stcs(reinterpret_cast<uint4 *>(cluster_shared(own + offset, rank)), unit);
+    emulation::counter_come(cluster_shared(counter, rank), 16);
 #endif
 }
 

@@ -21,79 +21,86 @@ __device__ __forceinline__ void butterfly_range(T (&a)[Items]) {
     }
 }
 
-/// Bytes words of shared memory at a multiple of their size.
-__device__ __forceinline__ void shared_take4(float *out, const float *words) {
-    const float4 v = *reinterpret_cast<const float4 *>(words);
-    out[0] = v.x, out[1] = v.y, out[2] = v.z, out[3] = v.w;
-}
-__device__ __forceinline__ void shared_take2(float *out, const float *words) {
-    const float2 v = *reinterpret_cast<const float2 *>(words);
-    out[0] = v.x, out[1] = v.y;
-}
-__device__ __forceinline__ void shared_take2(double *out, const double *words) {
-    const double2 v = *reinterpret_cast<const double2 *>(words);
-    out[0] = v.x, out[1] = v.y;
+/// Count accumulators, in one access.
+template <int Count, class T> __device__ __forceinline__ void shared_take(T *out, const T *words) {
+    using raw = typename raw_access<Count *static_cast<int>(sizeof(T))>::type;
+    constexpr scalar type = sizeof(T) == 8 ? scalar::f64 : scalar::f32;
+    constexpr int log = Count == 4 ? 2 : Count == 2 ? 1 : 0;
+    widen_raw<type, log>(*reinterpret_cast<const raw *>(words), out);
 }
 
-/// This block's part of a row.
-template <class Case, int Items, class T>
-__device__ __forceinline__ void wht_cluster_load(const wht_cluster_args &args, int64_t row,
-                                                 uint32_t rank, T (&a)[Items]) {
-    constexpr wht_cluster_config c = Case::config();
-    constexpr int v = c.tile.log_vec_x;
-    const int64_t origin = row * args.x_row_stride + (rank << c.tile.log_tile) +
-                           tile_thread_part(c.tile, 0, threadIdx.x);
-#pragma unroll
-    for (int j = 0; j < Items; j += 1 << v) {
-        load_elements<c.x, v>(args.x, origin + tile_item_part(c.tile, 0, j), a + j);
+/// What this thread loads of a row, as stored.
+template <class Case> struct wht_cluster_raw {
+    static constexpr wht_cluster_config c = Case::config();
+    static constexpr int vec = c.tile.log_vec_x;
+    static constexpr int each = 1 << (c.tile.log_items - vec);
+    static constexpr int count = each << c.log_rounds;
+    raw_elements<c.x, vec> data[count];
+
+    /// Where this thread's elements of a row begin.
+    static __device__ __forceinline__ const void *begin(const wht_cluster_args &args, int64_t row,
+                                                        uint32_t rank) {
+        constexpr wht_cluster_config k = Case::config();
+        return static_cast<const typename stored<k.x>::bits *>(args.x) + row * args.x_row_stride +
+               (static_cast<int64_t>(rank) << wht_cluster_log_part(k)) +
+               tile_thread_part(k.tile, 0, threadIdx.x);
     }
-}
 
-/// The bits within a part; arrives at the barrier of the cluster when nobody needs the words.
-template <class Case, int Items, class T>
-__device__ __forceinline__ void wht_cluster_part(T (&a)[Items], T *words, bool in_use) {
-    phase_butterflies<Case, 0>(a);
-    if (in_use) __syncthreads(); // what was sent here before is taken
-    shared_write<Case, 0>(a, words);
-    __syncthreads(); // phase 0 is written
-    shared_read<Case, 1>(a, words);
-    phase_butterflies<Case, 1>(a);
-    shared_write<Case, 1>(a, words);
-    __syncwarp(); // phase 1 is written
-    shared_read<Case, 2>(a, words);
-    cluster_arrive();
-    phase_butterflies<Case, 2>(a);
-}
+    /// The accesses From .. To - 1.
+    template <int From, int To> __device__ __forceinline__ void load(const void *begin) {
+        constexpr wht_cluster_config k = Case::config();
+#pragma unroll
+        for (int i = From; i < To; ++i) {
+            const uint32_t item = tile_item_part(k.tile, 0, (i % each) << vec);
+            data[i] = load_raw<k.x, vec>(
+                begin, item + (static_cast<uint32_t>(i / each) << k.tile.log_tile));
+        }
+    }
 
-/// Brings the part of a later row to L2: clusters start in order, so this block's place goes to
-/// that row when this one is done.
+    template <int Rounds, int Items, class T>
+    __device__ __forceinline__ void widen(T (&a)[Rounds][Items]) const {
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            widen_raw<Case::config().x, vec>(data[i], &a[i / each][(i % each) << vec]);
+        }
+    }
+};
+
+/// Brings the part of a later row to L2.
 template <class Case>
 __device__ __forceinline__ void wht_cluster_prefetch(const wht_cluster_args &args, int64_t row,
                                                      uint32_t rank) {
     constexpr wht_cluster_config c = Case::config();
-    if (threadIdx.x != 0) return;
-    const int64_t next = row + (tiles_ahead(c.blocks_per_sm) >> c.log_cluster);
-    if (next >= args.rows) return;
+    if (row >= args.rows) return;
     constexpr uint32_t size = sizeof(typename stored<c.x>::bits);
-    const int64_t at = next * args.x_row_stride + (rank << c.tile.log_tile);
-    prefetch_l2_bulk(static_cast<const char *>(args.x) + at * size, size << c.tile.log_tile);
+    const int64_t at =
+        row * args.x_row_stride + (static_cast<int64_t>(rank) << wht_cluster_log_part(c));
+    prefetch_l2_bulk(static_cast<const char *>(args.x) + at * size,
+                     size << wht_cluster_log_part(c));
 }
 
-template <class Case, int Items, class T>
-__device__ __forceinline__ void wht_cluster_send(const T (&a)[Items], T *words, uint32_t rank) {
+/// Sends each unit to its owner; the registers that this frees take the next row.
+template <class Case, int Unit, int Rounds, int Items, class T>
+__device__ __forceinline__ void
+wht_cluster_send_from(uint32_t rank, uint32_t thread, const T (&a)[Rounds][Items], T *kept,
+                      uint64_t *counter, const void *next, wht_cluster_raw<Case> &raw) {
     constexpr wht_cluster_config c = Case::config();
-#pragma unroll
-    for (int unit = 0; unit < Items >> c.log_unit; ++unit) {
-        const uint32_t item = static_cast<uint32_t>(unit);
-        cluster_store(words + wht_cluster_word(c, rank, threadIdx.x, item),
-                      wht_cluster_owner(c, threadIdx.x, item), a + (unit << c.log_unit));
+    constexpr int units = wht_cluster_units(c), each = units >> c.log_rounds;
+    if constexpr (Unit < units) {
+        cluster_send(kept + wht_cluster_word(c, rank, thread, 0),
+                     static_cast<int>(wht_cluster_word(c, 0, 0, Unit)),
+                     wht_cluster_owner(c, thread, Unit),
+                     a[Unit / each] + (Unit % each << c.log_unit), counter);
+        constexpr int count = wht_cluster_raw<Case>::count;
+        raw.template load<Unit * count / units, (Unit + 1) * count / units>(next);
+        wht_cluster_send_from<Case, Unit + 1>(rank, thread, a, kept, counter, next, raw);
     }
 }
 
 /// The bits of the block number, for what this block owns, and the stores.
 template <class Case, class T>
 __device__ __forceinline__ void wht_cluster_finish(const wht_cluster_args &args, int64_t row,
-                                                   uint32_t rank, T scale, const T *words) {
+                                                   uint32_t rank, T scale, const T *kept) {
     constexpr wht_cluster_config c = Case::config();
     constexpr int parts = wht_cluster_blocks(c), take = 1 << c.log_take;
 #pragma unroll
@@ -102,12 +109,8 @@ __device__ __forceinline__ void wht_cluster_finish(const wht_cluster_args &args,
         T b[parts * take];
 #pragma unroll
         for (int p = 0; p < parts; ++p) {
-            const T *from = words + word + (p << (c.tile.log_tile - c.log_cluster));
-            if constexpr (take == 4) {
-                shared_take4(b + p * take, from);
-            } else {
-                shared_take2(b + p * take, from);
-            }
+            shared_take<take>(b + p * take,
+                              kept + word + (p << (wht_cluster_log_part(c) - c.log_cluster)));
         }
         butterfly_range<c.log_take, c.log_take + c.log_cluster>(b);
         const int64_t origin =
@@ -115,7 +118,8 @@ __device__ __forceinline__ void wht_cluster_finish(const wht_cluster_args &args,
 #pragma unroll
         for (int p = 0; p < parts; ++p) {
             store_elements<c.x, c.log_take>(
-                args.y, origin + (static_cast<int64_t>(p) << c.tile.log_tile), b + p * take, scale);
+                args.y, origin + (static_cast<int64_t>(p) << wht_cluster_log_part(c)), b + p * take,
+                scale);
         }
     }
 }
@@ -126,22 +130,39 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     constexpr wht_cluster_config c = Case::config();
     using T = accumulator<c.x>;
-    extern __shared__ __align__(16) char shared[];
-    T *words = reinterpret_cast<T *>(shared);
+    extern __shared__ __align__(128) char shared[];
+    T *kept = reinterpret_cast<T *>(shared + wht_cluster_kept_at(c));
+    auto *counter = reinterpret_cast<uint64_t *>(shared + wht_cluster_counter_at(c));
     const T scale = static_cast<T>(args.scale);
     const uint32_t rank = cluster_rank();
     const int64_t first = blockIdx.x >> c.log_cluster, step = gridDim.x >> c.log_cluster;
+    wht_cluster_raw<Case> raw;
+    if (threadIdx.x == 0) counter_init(counter);
+    if (first < args.rows)
+        raw.template load<0, wht_cluster_raw<Case>::count>(raw.begin(args, first, rank));
+    cluster_arrive_relaxed();
+    uint32_t parity = 0;
     for (int64_t row = first; row < args.rows; row += step) {
-        T a[1 << c.tile.log_items];
-        wht_cluster_load<Case>(args, row, rank, a);
-        wht_cluster_prefetch<Case>(args, row, rank);
-        wht_cluster_part<Case>(a, words, row != first);
-        cluster_wait(); // nobody needs the words of its own part any more
-        wht_cluster_send<Case>(a, words, rank);
-        cluster_arrive();
-        cluster_wait(); // all has been sent
-        wht_cluster_finish<Case>(args, row, rank, scale, words);
+        T a[1 << c.log_rounds][1 << c.tile.log_items];
+        raw.widen(a);
+        if (threadIdx.x == 0) {
+            counter_expect(counter, wht_cluster_kept_bytes(c));
+            wht_cluster_prefetch<Case>(args, row + 2 * step, rank);
+        }
+        transform_tiles<Case>(a, shared, row != first);
+        cluster_wait(); // all blocks run, and have taken what they were sent before
+        uint32_t thread = threadIdx.x;
+        make_opaque(thread); // or the addresses of all owners would stay in registers
+        // Without a branch, which would cost registers: the last row is loaded twice.
+        const int64_t next = row + step < args.rows ? row + step : row;
+        wht_cluster_send_from<Case, 0>(rank, thread, a, kept, counter, raw.begin(args, next, rank),
+                                       raw);
+        counter_wait(counter, parity);
+        parity ^= 1;
+        wht_cluster_finish<Case>(args, row, rank, scale, kept);
+        cluster_arrive_relaxed(); // what was stored has been read
     }
+    cluster_wait();
 #endif
 }
 

@@ -25,58 +25,60 @@ struct wht_cluster_config {
     scalar x;
     int log_n;
     int log_cluster;  ///< the bits of n above a part
-    tile_layout tile; ///< a part
+    tile_layout tile; ///< a part, or half of one
+    int log_rounds;   ///< registers hold 2^log_rounds tiles, a part
+    bool own_words;   ///< false: tiles use the same words, one after the other
+    bool word_wise;   ///< f64 goes through shared memory as two 4-byte words, one after the other
     int log_unit;     ///< elements whose accumulators have 16 bytes
     int log_take;     ///< elements of each part that an owner takes at a time
     int blocks_per_sm;
-    bool own_words, word_wise; ///< as in wht_block_config; false
 };
-
-/// What a size is compiled with.
-struct wht_cluster_choice {
-    int log_cluster, log_items, log_take, blocks_per_sm;
-};
-
-constexpr int wht_cluster_first = 15, wht_cluster_last = 19;
 
 PLAIT_HD constexpr bool wht_cluster_exists(scalar x, int log_n) {
-    if (x == scalar::f64) return log_n >= 15 && log_n <= 18;
-    if (x == scalar::f32) return log_n >= 16 && log_n <= 19;
-    return (x == scalar::f16 || x == scalar::bf16) && log_n >= 16 && log_n <= 19;
-}
-
-PLAIT_HD constexpr wht_cluster_choice wht_cluster_choose(scalar x, int log_n) {
-    const bool wide = x == scalar::f64;
-    // log2 of the part's 4-byte words
-    const int words = log_n + (wide ? 1 : 0);
-    wht_cluster_choice c{};
-    c.log_cluster = words <= 16 ? 3 : 4;
-    const int log_part = words - c.log_cluster;
-    c.log_items = wide ? 5 : log_part == 13 && c.log_cluster == 3 ? 5 : 6;
-    c.log_take = wide ? 1 : 2;
-    const int threads = 1 << (log_n - c.log_cluster - c.log_items);
-    c.blocks_per_sm = 65536 / ((wide ? 2 : 1) << c.log_items <= 32 ? 64 : 128) / threads;
-    return c;
+    const int first = x == scalar::f64 ? 15 : 16;
+    return (x == scalar::f64 || x == scalar::f32 || x == scalar::f16 || x == scalar::bf16) &&
+           log_n >= first && log_n <= first + 3;
 }
 
 PLAIT_HD constexpr wht_cluster_config wht_cluster_config_of(scalar x, int log_n) {
-    const wht_cluster_choice choice = wht_cluster_choose(x, log_n);
-    const int part = log_n - choice.log_cluster, r = choice.log_items;
     const bool wide = x == scalar::f64;
     wht_cluster_config c{};
     c.x = x;
     c.log_n = log_n;
-    c.log_cluster = choice.log_cluster;
+    c.log_cluster = log_n <= (wide ? 15 : 16) ? 3 : 4;
+    c.log_rounds = wide ? 0 : 1;
+    c.word_wise = wide;
     c.log_unit = wide ? 1 : 2;
-    c.log_take = choice.log_take;
-    c.blocks_per_sm = choice.blocks_per_sm;
-    const int vx = wht_block_vec_x(part, r, wht_log_vec(x));
-    c.tile = wht_block_tile(part, r, bit_range(0, part), vx, c.log_unit, part - r + vx, wide);
+    // 32 registers beside what is loaded; 64 beside 16-bit elements, which take half as many
+    c.log_take = wht_min(c.log_unit, (wide ? 4 : x == scalar::f32 ? 5 : 6) - c.log_cluster);
+    const int tile = log_n - c.log_cluster - c.log_rounds, r = 5;
+    const int vx = wht_block_vec_x(tile, r, wht_log_vec(x));
+    c.tile = wht_block_tile(tile, r, bit_range(0, tile), vx, c.log_unit, tile - r + vx, false);
+    c.tile.rounds_last = true;
+    c.blocks_per_sm = 512 / tile_threads(c.tile); // 128 registers
     return c;
 }
 
 PLAIT_HD constexpr int wht_cluster_blocks(const wht_cluster_config &c) {
     return 1 << c.log_cluster;
+}
+PLAIT_HD constexpr int wht_cluster_log_part(const wht_cluster_config &c) {
+    return c.log_n - c.log_cluster;
+}
+PLAIT_HD constexpr int wht_cluster_log_threads(const wht_cluster_config &c) {
+    return c.tile.log_tile - c.tile.log_items;
+}
+/// Units of a thread: those of its first tile, then those of the second.
+PLAIT_HD constexpr int wht_cluster_units(const wht_cluster_config &c) {
+    return 1 << (c.tile.log_items + c.log_rounds - c.log_unit);
+}
+
+/// The place of a unit within the part, when the tiles are transformed.
+PLAIT_HD constexpr uint32_t wht_cluster_unit_place(const wht_cluster_config &c, uint32_t thread,
+                                                   uint32_t unit) {
+    const int log_each = c.tile.log_items - c.log_unit;
+    return unit >> log_each << c.tile.log_tile |
+           tile_element(c.tile, 2, thread, (unit & bit_range(0, log_each)) << c.log_unit);
 }
 
 /// Which block owns a unit of a thread, phase 2 of the tile.
@@ -85,39 +87,50 @@ PLAIT_HD constexpr uint32_t wht_cluster_owner(const wht_cluster_config &c, uint3
     return (unit ^ thread >> 5) & bit_range(0, c.log_cluster);
 }
 
-/// Where the owner keeps it: words of a part are in a row, the parts one after the other.
+/// Where the owner keeps it, a sum in which a unit is a constant: words of a part are in a row, the
+/// parts one after the other.
 PLAIT_HD constexpr uint32_t wht_cluster_word(const wht_cluster_config &c, uint32_t part,
                                              uint32_t thread, uint32_t unit) {
-    return part << (c.tile.log_tile - c.log_cluster) |
-           (unit >> c.log_cluster) << (c.tile.log_tile - c.tile.log_items + c.log_unit) |
-           thread << c.log_unit;
+    return (part << (wht_cluster_log_part(c) - c.log_cluster)) + (thread << c.log_unit) +
+           (unit >> c.log_cluster << (wht_cluster_log_threads(c) + c.log_unit));
 }
 
 /// How often an owner takes elements of all parts.
 PLAIT_HD constexpr int wht_cluster_rounds(const wht_cluster_config &c) {
-    return 1 << (c.tile.log_items - c.log_cluster - c.log_take);
+    return 1 << (c.tile.log_items + c.log_rounds - c.log_cluster - c.log_take);
 }
 
 /// The word of part 0 that begins what a thread takes in this round.
 PLAIT_HD constexpr uint32_t wht_cluster_take(const wht_cluster_config &c, uint32_t thread,
                                              uint32_t round) {
-    return (round << (c.tile.log_tile - c.tile.log_items) | thread) << c.log_take;
+    return (round << (wht_cluster_log_threads(c) + c.log_take)) + (thread << c.log_take);
 }
 
 /// The place within its part of a word of part 0 at this owner.
 PLAIT_HD constexpr uint32_t wht_cluster_element(const wht_cluster_config &c, uint32_t owner,
                                                 uint32_t word) {
-    const int log_threads = c.tile.log_tile - c.tile.log_items;
-    const uint32_t unit = word >> c.log_unit;
-    const uint32_t thread = unit & bit_range(0, log_threads);
-    const uint32_t item = unit >> log_threads << c.log_cluster |
+    const int log_threads = wht_cluster_log_threads(c);
+    const uint32_t thread = word >> c.log_unit & bit_range(0, log_threads);
+    const uint32_t unit = word >> (c.log_unit + log_threads) << c.log_cluster |
                           ((owner ^ thread >> 5) & bit_range(0, c.log_cluster));
-    return tile_element(c.tile, 2, thread, item << c.log_unit) | (word & bit_range(0, c.log_unit));
+    return wht_cluster_unit_place(c, thread, unit) | (word & bit_range(0, c.log_unit));
 }
 
+// ---- Shared memory: words of the exchanges, what others send, the counter of its bytes
+// -----------
+
+/// Bytes that a block is sent for each row.
+PLAIT_HD constexpr int wht_cluster_kept_bytes(const wht_cluster_config &c) {
+    return (c.x == scalar::f64 ? 8 : 4) << wht_cluster_log_part(c);
+}
+PLAIT_HD constexpr int wht_cluster_kept_at(const wht_cluster_config &c) {
+    return (4 * tile_words(c.tile) + 127) / 128 * 128;
+}
+PLAIT_HD constexpr int wht_cluster_counter_at(const wht_cluster_config &c) {
+    return wht_cluster_kept_at(c) + wht_cluster_kept_bytes(c);
+}
 constexpr int wht_cluster_smem_bytes(const wht_cluster_config &c) {
-    const int word = c.x == scalar::f64 ? 8 : 4;
-    return (word * wht_max(tile_words(c.tile), 1 << c.tile.log_tile) + 15) / 16 * 16;
+    return wht_cluster_counter_at(c) + 16;
 }
 
 /// False when no such kernel is instantiated. Bases and row strides are multiples of 16 bytes.
@@ -132,6 +145,7 @@ inline bool wht_cluster_launch(scalar x, int log_n, wht_launch *out) {
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = 1;
     out->cluster = wht_cluster_blocks(c);
+    out->persistent = true;
     return true;
 }
 

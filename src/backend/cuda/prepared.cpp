@@ -64,19 +64,23 @@ private:
             check(cudaFuncSetAttribute(func, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
                   text("shared memory of kernel ", name));
         }
-        const one out = {func,
-                         dim3(static_cast<unsigned>(s.grid)),
-                         dim3(static_cast<unsigned>(s.block)),
-                         static_cast<size_t>(s.smem_bytes),
-                         static_cast<unsigned>(s.cluster),
-                         name,
-                         bound_step(s, work)};
-        if (s.cluster > 1) check_cluster(out);
+        one out = {func,
+                   dim3(static_cast<unsigned>(s.grid)),
+                   dim3(static_cast<unsigned>(s.block)),
+                   static_cast<size_t>(s.smem_bytes),
+                   static_cast<unsigned>(s.cluster),
+                   name,
+                   bound_step(s, work)};
+        if (s.cluster > 1) {
+            const unsigned most = clusters_at_a_time(out) * out.cluster;
+            if (s.resident && out.grid.x > most) out.grid.x = most;
+        }
         return out;
     }
 
-    /// The blocks of a cluster run at the same time or not at all: is there a place for them?
-    static void check_cluster(const one &l) {
+    /// The blocks of a cluster run at the same time or not at all; fails where there is no place
+    /// for them. How many places there are only the driver knows.
+    static unsigned clusters_at_a_time(const one &l) {
         // More than 8 blocks in a cluster are not portable and need to be asked for.
         if (l.cluster > 8)
             check(cudaFuncSetAttribute(l.func, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
@@ -89,6 +93,7 @@ private:
         if (most < 1)
             fail(PLAIT_ERR_NOT_SUPPORTED, "step ", l.name, ": no place on the device for ",
                  l.cluster, " blocks of ", l.smem, " bytes of shared memory at a time");
+        return static_cast<unsigned>(most);
     }
 
     /// `attribute` must live as long as the result.
