@@ -66,17 +66,21 @@ template <class Case> struct wht_cluster_raw {
     }
 };
 
-/// Brings the part of a later row to L2.
+/// Brings the part of a later row to L2. Clusters start in order, so that the one as many ahead as
+/// run at a time starts when this one is done.
 template <class Case>
 __device__ __forceinline__ void wht_cluster_prefetch(const wht_cluster_args &args, int64_t row,
-                                                     uint32_t rank) {
+                                                     int64_t step, uint32_t rank) {
     constexpr wht_cluster_config c = Case::config();
-    if (row >= args.rows) return;
-    constexpr uint32_t size = sizeof(typename stored<c.x>::bits);
-    const int64_t at =
-        row * args.x_row_stride + (static_cast<int64_t>(rank) << wht_cluster_log_part(c));
-    prefetch_l2_bulk(static_cast<const char *>(args.x) + at * size,
-                     size << wht_cluster_log_part(c));
+    if constexpr (c.prefetch) {
+        row += c.ahead ? 2 * step : tiles_ahead(c.blocks_per_sm) >> c.log_cluster;
+        if (row >= args.rows) return;
+        constexpr uint32_t size = sizeof(typename stored<c.x>::bits);
+        const int64_t at =
+            row * args.x_row_stride + (static_cast<int64_t>(rank) << wht_cluster_log_part(c));
+        prefetch_l2_bulk(static_cast<const char *>(args.x) + at * size,
+                         size << wht_cluster_log_part(c));
+    }
 }
 
 /// Sends each unit to its owner; the registers that this frees take the next row.
@@ -92,7 +96,9 @@ wht_cluster_send_from(uint32_t rank, uint32_t thread, const T (&a)[Rounds][Items
                      wht_cluster_owner(c, thread, Unit),
                      a[Unit / each] + (Unit % each << c.log_unit), counter);
         constexpr int count = wht_cluster_raw<Case>::count;
-        raw.template load<Unit * count / units, (Unit + 1) * count / units>(next);
+        if constexpr (c.ahead) {
+            raw.template load<Unit * count / units, (Unit + 1) * count / units>(next);
+        }
         wht_cluster_send_from<Case, Unit + 1>(rank, thread, a, kept, counter, next, raw);
     }
 }
@@ -137,18 +143,21 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     const uint32_t rank = cluster_rank();
     const int64_t first = blockIdx.x >> c.log_cluster, step = gridDim.x >> c.log_cluster;
     wht_cluster_raw<Case> raw;
+    constexpr int loads = wht_cluster_raw<Case>::count;
     if (threadIdx.x == 0) counter_init(counter);
-    if (first < args.rows)
-        raw.template load<0, wht_cluster_raw<Case>::count>(raw.begin(args, first, rank));
+    if constexpr (c.ahead) {
+        if (first < args.rows) raw.template load<0, loads>(raw.begin(args, first, rank));
+    }
     cluster_arrive_relaxed();
     uint32_t parity = 0;
     for (int64_t row = first; row < args.rows; row += step) {
         T a[1 << c.log_rounds][1 << c.tile.log_items];
-        raw.widen(a);
+        if constexpr (!c.ahead) raw.template load<0, loads>(raw.begin(args, row, rank));
         if (threadIdx.x == 0) {
             counter_expect(counter, wht_cluster_kept_bytes(c));
-            wht_cluster_prefetch<Case>(args, row + 2 * step, rank);
+            wht_cluster_prefetch<Case>(args, row, step, rank);
         }
+        raw.widen(a);
         transform_tiles<Case>(a, shared, row != first);
         cluster_wait(); // all blocks run, and have taken what they were sent before
         uint32_t thread = threadIdx.x;

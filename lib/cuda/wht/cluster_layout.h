@@ -32,6 +32,8 @@ struct wht_cluster_config {
     int log_unit;     ///< elements whose accumulators have 16 bytes
     int log_take;     ///< elements of each part that an owner takes at a time
     int blocks_per_sm;
+    bool ahead;    ///< clusters walk over rows and load the next one while they send
+    bool prefetch; ///< asks L2 for the row after that, or for the one that a later cluster loads
 };
 
 PLAIT_HD constexpr bool wht_cluster_exists(scalar x, int log_n) {
@@ -45,7 +47,12 @@ PLAIT_HD constexpr wht_cluster_config wht_cluster_config_of(scalar x, int log_n)
     wht_cluster_config c{};
     c.x = x;
     c.log_n = log_n;
-    c.log_cluster = log_n <= (wide ? 15 : 16) ? 3 : 4;
+    // As measured. Parts of 32 KB: four blocks on an SM hide each other's waits, and clusters that
+    // come and go are faster than those that walk. Parts of 128 KB: one block has to load ahead.
+    const int size = log_n - (wide ? 15 : 16);
+    c.log_cluster = size % 2 == 0 ? 3 : 4;
+    c.ahead = size >= 2;
+    c.prefetch = size <= 2;
     c.log_rounds = wide ? 0 : 1;
     c.word_wise = wide;
     c.log_unit = wide ? 1 : 2;
@@ -145,7 +152,7 @@ inline bool wht_cluster_launch(scalar x, int log_n, wht_launch *out) {
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = 1;
     out->cluster = wht_cluster_blocks(c);
-    out->persistent = true;
+    out->persistent = c.ahead;
     return true;
 }
 
