@@ -65,7 +65,7 @@ public:
 
 const char *const shuffle_steps = "wht.block wht.columns_shuffle";
 const char *const tiled_steps = "wht.block wht.columns_tiled";
-const char *const token = "wht:f32:b1024:n262144";
+const char *const token = "wht:f32:b256:n1048576";
 
 preferences with_rigor(plait_rigor rigor) {
     preferences pref;
@@ -143,7 +143,7 @@ TEST_CASE("filters: backend, pattern, workspace, math, determinism") {
     pref.pattern = "*.shuffle";
     CHECK(chosen(token, "h200", pref) == "wht.cuda.two_pass.shuffle");
 
-    const char *const half = "wht:bf16:b1024:n262144";
+    const char *const half = "wht:bf16:b256:n1048576";
     pref = {};
     CHECK(contains(chosen(half, "h200", pref), "two_pass"));
     pref.math = PLAIT_MATH_TF32;
@@ -399,7 +399,8 @@ TEST_CASE("the log tells what was chosen and why the others were not") {
     REQUIRE(got.lines.size() == candidates_of("wht").size() + 1);
     CHECK(contains(got.lines.front(), "wht:f32:b8:n1024: wht.cuda.block: ok, estimate "));
     for (size_t i = 0; i + 1 < got.lines.size(); ++i) CHECK(got.bits[i] == PLAIT_LOG_DISPATCH);
-    CHECK(contains(got.lines[1], "no, n=1024 fits one block"));
+    CHECK(contains(got.lines[1], "no, n=1024 is below 65536"));
+    CHECK(contains(got.lines[2], "no, n=1024 fits one block"));
     CHECK(got.bits.back() == PLAIT_LOG_PLAN);
     CHECK(contains(got.lines.back(), "-> wht.cuda.block by cost-model"));
 }
