@@ -34,6 +34,7 @@ suite() { # BACKEND NAME [OPTION...]: one suite into the folder of its device
 begun="" failed=0
 if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda wht_block
+    suite cuda wht_cluster
     suite cuda wht_two_pass
     suite cuda wht_l2
     suite cuda wht_latency --latency

@@ -15,6 +15,9 @@ kernel_list list_wht_block_f64();
 kernel_list list_wht_block_f16();
 kernel_list list_wht_block_bf16();
 kernel_list list_wht_block_widen(); ///< f16 and bf16 to f32
+kernel_list list_wht_cluster_f32();
+kernel_list list_wht_cluster_f64();
+kernel_list list_wht_cluster_half();
 kernel_list list_wht_columns_tiled_f32();
 kernel_list list_wht_columns_tiled_f64();
 kernel_list list_wht_columns_tiled_half();

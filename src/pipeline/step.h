@@ -41,11 +41,13 @@ struct operand {
 };
 
 struct step {
-    std::string kernel;  ///< "wht.block": name law
-    std::string variant; ///< which instantiation, "f32.f32.n15.v4"; empty on the CPU
-    int64_t grid = 1;    ///< blocks (one dimension) on CUDA
-    int block = 1;       ///< threads of a block on CUDA, of the process on the CPU
-    int smem_bytes = 0;  ///< dynamic shared memory
+    std::string kernel;    ///< "wht.block": name law
+    std::string variant;   ///< which instantiation, "f32.f32.n15.v4"; empty on the CPU
+    int64_t grid = 1;      ///< blocks (one dimension) on CUDA
+    int block = 1;         ///< threads of a block on CUDA, of the process on the CPU
+    int smem_bytes = 0;    ///< dynamic shared memory
+    int cluster = 1;       ///< blocks of a cluster on CUDA; the grid is a multiple of it
+    bool resident = false; ///< clusters walk: launched are no more than run at a time
     std::vector<operand> operands;
     step_args args;
     int64_t bytes_read = 0;

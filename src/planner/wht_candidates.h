@@ -48,6 +48,10 @@ verdict wht_cuda_l2_applicable(const problem &, const profile &);
 cost wht_cuda_l2_estimate(const problem &, const profile &);
 pipeline wht_cuda_l2_build(const problem &, const profile &);
 
+verdict wht_cuda_cluster_applicable(const problem &, const profile &);
+cost wht_cuda_cluster_estimate(const problem &, const profile &);
+pipeline wht_cuda_cluster_build(const problem &, const profile &);
+
 verdict wht_cuda_two_pass_shuffle_applicable(const problem &, const profile &);
 cost wht_cuda_two_pass_shuffle_estimate(const problem &, const profile &);
 pipeline wht_cuda_two_pass_shuffle_build(const problem &, const profile &);

@@ -77,6 +77,18 @@ inline constexpr double l2_fill = 0.8;
 /// and what one tells the other.
 inline constexpr double l2_latency_seconds = 5e-6;
 
+/// wht.cluster: the four lengths from 2^16 (f64: 2^15) up.
+inline constexpr double cluster[3][4] = {
+    {.83, .83, .72, .64}, // f32
+    {.81, .83, .72, .65}, // f64
+    {.50, .50, .42, .36}, // half: exchanged as f32, twice the bytes that memory moves
+};
+constexpr double cluster_share(scalar x, int log_n) {
+    const size_t row = x == scalar::f32 ? 0 : x == scalar::f64 ? 1 : 2;
+    return cluster[row][log_n - (row == 1 ? 15 : 16)];
+}
+inline constexpr double cluster_latency_seconds = 5e-6;
+
 /// Butterflies with their shuffles and exchanges, per addition that the device could do. It binds
 /// where arithmetic is slow beside the memory: F64 on devices that have little of it.
 inline constexpr double additions = 0.5;

@@ -66,6 +66,18 @@ struct met {
 const met &meet(meeting kind, uint32_t mask, uint64_t value);
 /// Waits until all threads of the block that have not exited are here; how many brought true.
 int barrier(bool value);
+/// The barrier of a cluster in its two halves, the block's number in it, and the place of its own
+/// dynamic shared memory in that of another block.
+void cluster_arrive();
+void cluster_wait();
+unsigned cluster_rank();
+char *cluster_shared(const void *own, unsigned rank);
+/// mbarrier in shared memory; a bulk copy lands at once or when somebody waits for it.
+void counter_init(uint64_t *counter, int arrivals);
+void counter_expect(uint64_t *counter, uint32_t bytes);
+void counter_come(uint64_t *counter, uint32_t bytes);
+void counter_wait(uint64_t *counter, unsigned parity);
+void bulk_load(void *to, const void *from, uint32_t bytes, uint64_t *counter);
 /// Ends the launch, which then says this sentence.
 [[noreturn]] void fault(const char *what);
 unsigned lane();

@@ -25,6 +25,7 @@ public:
             shape.grid[0] = s.grid;
             shape.block[0] = s.block;
             shape.shared_bytes = s.smem_bytes;
+            shape.cluster = s.cluster;
             launches_.push_back({func, shape, name, bound_step(s, what.work)});
         }
     }

@@ -1,5 +1,5 @@
-// Runs a CUDA kernel on the CPU: every thread of a block is a fiber of the calling thread, blocks
-// run one after the other.
+// Runs a CUDA kernel on the CPU: every thread of a block is a fiber of the calling thread, clusters
+// run one after the other, the blocks of a cluster in turn.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct settings {
     order how = order::forward;
     uint64_t seed = 1; ///< of order::random
     int64_t most_blocks =
-        0; ///< not 0: grids are cut to this many, for kernels that walk over tiles
+        0; ///< not 0: grids are cut to this many clusters, for kernels that walk over tiles
 };
 /// For the launches of the emulated device.
 settings &current_settings();
@@ -24,6 +24,7 @@ struct launch_shape {
     int64_t grid[3] = {1, 1, 1};
     int block[3] = {1, 1, 1};
     int64_t shared_bytes = 0;
+    int cluster = 1; ///< blocks in a row whose threads may meet and see each other's shared memory
 };
 
 /// `thread` runs one thread: kernel_entry::func of a kernel compiled with cuda_emulation.h. Dynamic

@@ -1,10 +1,11 @@
 // Every instantiation of the wht kernels, in every order, against the definition.
 #include "lib/cuda/kernel_table.h"
 #include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
-#include "lib/cuda/wht/mma16_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
+#include "lib/cuda/wht/mma16_layout.h"
 #include "tests/emulate/orders.h"
 #include "tests/support/report.h"
 #include "tests/support/settings.h"
@@ -35,6 +36,7 @@ void check_kernel(const char *kernel, const wht_launch &l, int64_t grid, const w
     shape.grid[0] = grid;
     shape.block[0] = l.threads;
     shape.shared_bytes = l.smem_bytes;
+    if (l.cluster > 1) shape.cluster = l.cluster;
 
     rng random(derive(config().seed, static_cast<uint64_t>(c.elements())));
     const wht_data data = random_data(c, filling::uniform, random);
@@ -113,6 +115,22 @@ void check_mma16(scalar type, int log_n, bool vector) {
         });
 }
 
+void check_cluster(scalar x, int log_n) {
+    wht_launch l{};
+    REQUIRE(wht_cluster_launch(x, log_n, &l));
+    const int64_t n = int64_t{1} << log_n, rows = 3;
+    wht_call c;
+    c.x = dtype_of(x);
+    c.extents = {rows, n};
+    c.scale = -0.375;
+    c.x_strides = {n + 16, 1};
+    c.y_strides = {n + 8, 1};
+    check_kernel("wht.cluster", l, wht_cluster_grid(l, rows), c, [&](const void *px, void *py) {
+        return wht_cluster_args{
+            px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
+    });
+}
+
 template <class Launch>
 void check_columns(const char *kernel, scalar x, scalar y, int log_m, bool vector,
                    const Launch &launch) {
@@ -189,6 +207,12 @@ TEST_CASE("emulated wht.mma16: every instantiation") {
     for (const scalar type : {scalar::f16, scalar::bf16})
         for (int k = 7; k <= 15; ++k)
             for (const bool vector : {true, false}) check_mma16(type, k, vector);
+}
+
+TEST_CASE("emulated wht.cluster: every instantiation") {
+    for (const scalar x : types)
+        for (int k = 0; k <= 20; ++k)
+            if (wht_cluster_exists(x, k)) check_cluster(x, k);
 }
 
 TEST_CASE("emulated wht.columns_tiled: every instantiation") {

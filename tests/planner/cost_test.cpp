@@ -205,6 +205,13 @@ TEST_CASE("estimates of a full device stay near what the passes must move") {
         CHECK(copies(token) > 1.0);
         CHECK(copies(token) < 1.15);
     }
+    for (const int log_n : {17, 18, 19}) { // a cluster
+        const std::string token =
+            text("wht:f32:b", int64_t{1} << (28 - log_n), ":n", int64_t{1} << log_n);
+        INFO(token);
+        CHECK(copies(token) > 1.1);
+        CHECK(copies(token) < 1.7);
+    }
     for (const int log_n : {20, 22}) { // passes that meet in the L2 cache
         const std::string token =
             text("wht:f32:b", int64_t{1} << (28 - log_n), ":n", int64_t{1} << log_n);

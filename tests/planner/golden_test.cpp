@@ -2,9 +2,10 @@
 // that reach a launch.
 #include "lib/cpu/wht/simd_args.h"
 #include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
-#include "lib/cuda/wht/mma16_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
+#include "lib/cuda/wht/mma16_layout.h"
 #include "src/core/status.h"
 #include "src/core/text.h"
 #include "tests/planner/golden_text.h"
@@ -28,6 +29,11 @@ std::string arguments(const step &s) {
     }
     if (s.kernel == "wht.mma16") {
         const auto a = args_of<wht_mma16_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " scale=", a.scale);
+    }
+    if (s.kernel == "wht.cluster") {
+        const auto a = args_of<wht_cluster_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " scale=", a.scale);
     }

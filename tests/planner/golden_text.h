@@ -16,9 +16,10 @@ inline std::string operand_text(const pipeline &p, const operand &o) {
 
 /// `arguments`: what else the kernel is told.
 inline std::string step_text(const pipeline &p, const step &s, const std::string &arguments) {
-    std::string out = text("  ", s.kernel, s.variant.empty() ? "" : " ", s.variant, " grid ",
-                           s.grid, " block ", s.block, " smem ", s.smem_bytes, " read ",
-                           s.bytes_read, " written ", s.bytes_written, " flops ", s.flops, " (");
+    std::string out =
+        text("  ", s.kernel, s.variant.empty() ? "" : " ", s.variant, " grid ", s.grid, " block ",
+             s.block, " smem ", s.smem_bytes, s.cluster > 1 ? text(" cluster ", s.cluster) : "",
+             " read ", s.bytes_read, " written ", s.bytes_written, " flops ", s.flops, " (");
     for (const operand &o : s.operands)
         out += text(&o == s.operands.data() ? "" : " ", operand_text(p, o));
     return text(out, ")", arguments.empty() ? "" : " ", arguments, '\n');

@@ -2,6 +2,7 @@
 // plain C++ against the definition.
 #include "lib/common/half.h"
 #include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "src/core/text.h"
@@ -98,7 +99,9 @@ public:
             const std::string rest = variant.substr(variant.find('.') + 1);
             const scalar to = type_of(rest.substr(0, rest.find('.')));
             if (s.kernel == "wht.block")
-                block(s, from, to);
+                rows<wht_block_args>(s, from, to);
+            else if (s.kernel == "wht.cluster")
+                rows<wht_cluster_args>(s, from, to);
             else if (s.kernel == "wht.l2")
                 l2(s, from);
             else
@@ -129,8 +132,8 @@ private:
         return b.bytes.data() + at;
     }
 
-    void block(const step &s, scalar from, scalar to) {
-        const auto a = args_of<wht_block_args>(s);
+    template <class Args> void rows(const step &s, scalar from, scalar to) {
+        const auto a = args_of<Args>(s);
         const std::string mark = ".n";
         const int log_n = std::atoi(s.variant.c_str() + s.variant.find(mark) + mark.size());
         std::vector<double> v(size_t{1} << log_n);
@@ -292,6 +295,8 @@ TEST_CASE("facts of every pipeline") {
                     if (c.backend == PLAIT_CUDA) {
                         CHECK(s.block <= 1024);
                         CHECK(s.smem_bytes <= device.facts.smem_per_block);
+                        CHECK(s.cluster >= 1);
+                        CHECK(s.grid % s.cluster == 0);
                         CHECK_FALSE(s.variant.empty());
                     } else {
                         CHECK(s.block <= device.facts.threads);
@@ -327,6 +332,9 @@ TEST_CASE("CUDA plans compute the transform") {
     run_and_compare("wht:f32:b5:n1024:x.s1028.1:y.s1030.1", h200, "wht.cuda.block", f32);
     run_and_compare("wht:f32:b7:n1:scale=2:x.s3.1", h200, "wht.cuda.block", f32);
     run_and_compare("wht:bf16:b3:n2048:y.f32", h200, "wht.cuda.block", f32);
+    run_and_compare("wht:f32:b3:n65536:scale=0.003:x.s65540.1:y.s65544.1", h200, "wht.cuda.cluster",
+                    f32);
+    run_and_compare("wht:f64:b2:n131072:y@x", h200, "wht.cuda.cluster", f64);
     for (const char *name :
          {"wht.cuda.two_pass.shuffle", "wht.cuda.two_pass.tiled", "wht.cuda.multi_pass"}) {
         run_and_compare("wht:f32:b2:n131072:scale=0.003", h200, name, f32);

@@ -16,6 +16,7 @@ struct wht_launch {
     int rows_per_tile;     ///< wht.block: transforms that one block holds at a time
     int log_columns;       ///< wht.columns_*: columns of a tile
     bool persistent;       ///< blocks walk over tiles and prefetch the next one
+    int cluster;           ///< wht.cluster: blocks that work on one row
 };
 
 struct variant_name {

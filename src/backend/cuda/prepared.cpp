@@ -21,8 +21,7 @@ public:
             bound_step::blob args;
             l.what.fill(args, pointers);
             void *parameters[] = {args.bytes};
-            const cudaError_t error = cudaLaunchKernel(l.func, l.grid, l.block, parameters, l.smem,
-                                                       static_cast<cudaStream_t>(stream));
+            const cudaError_t error = launch_one(l, parameters, static_cast<cudaStream_t>(stream));
             if (error != cudaSuccess) fail_cuda(error, text("step ", l.name));
         }
     }
@@ -33,6 +32,7 @@ private:
         dim3 grid;
         dim3 block;
         size_t smem;
+        unsigned cluster;
         std::string name; ///< kernel and variant
         bound_step what;
     };
@@ -64,16 +64,60 @@ private:
             check(cudaFuncSetAttribute(func, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
                   text("shared memory of kernel ", name));
         }
+        one out = {func,
+                   dim3(static_cast<unsigned>(s.grid)),
+                   dim3(static_cast<unsigned>(s.block)),
+                   static_cast<size_t>(s.smem_bytes),
+                   static_cast<unsigned>(s.cluster),
+                   name,
+                   bound_step(s, work)};
+        if (s.cluster > 1) {
+            const unsigned most = clusters_at_a_time(out) * out.cluster;
+            if (s.resident && out.grid.x > most) out.grid.x = most;
+        }
+        return out;
+    }
+
+    /// The blocks of a cluster run at the same time or not at all; fails where there is no place
+    /// for them. How many places there are only the driver knows.
+    static unsigned clusters_at_a_time(const one &l) {
         // More than 8 blocks in a cluster are not portable and need to be asked for.
-        if (has.requiredClusterWidth > 8)
-            check(cudaFuncSetAttribute(func, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-                  text("cluster size of kernel ", name));
-        return {func,
-                dim3(static_cast<unsigned>(s.grid)),
-                dim3(static_cast<unsigned>(s.block)),
-                static_cast<size_t>(s.smem_bytes),
-                name,
-                bound_step(s, work)};
+        if (l.cluster > 8)
+            check(cudaFuncSetAttribute(l.func, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+                  text("cluster size of kernel ", l.name));
+        cudaLaunchAttribute attribute;
+        const cudaLaunchConfig_t config = config_of(l, nullptr, attribute);
+        int most = 0;
+        check(cudaOccupancyMaxActiveClusters(&most, l.func, &config),
+              text("clusters of kernel ", l.name));
+        if (most < 1)
+            fail(PLAIT_ERR_NOT_SUPPORTED, "step ", l.name, ": no place on the device for ",
+                 l.cluster, " blocks of ", l.smem, " bytes of shared memory at a time");
+        return static_cast<unsigned>(most);
+    }
+
+    /// `attribute` must live as long as the result.
+    static cudaLaunchConfig_t config_of(const one &l, cudaStream_t stream,
+                                        cudaLaunchAttribute &attribute) {
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = l.cluster;
+        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+        cudaLaunchConfig_t config{};
+        config.gridDim = l.grid;
+        config.blockDim = l.block;
+        config.dynamicSmemBytes = l.smem;
+        config.stream = stream;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        return config;
+    }
+
+    static cudaError_t launch_one(const one &l, void **parameters, cudaStream_t stream) {
+        if (l.cluster == 1)
+            return cudaLaunchKernel(l.func, l.grid, l.block, parameters, l.smem, stream);
+        cudaLaunchAttribute attribute;
+        const cudaLaunchConfig_t config = config_of(l, stream, attribute);
+        return cudaLaunchKernelExC(&config, l.func, parameters);
     }
 
     std::vector<one> launches_;
