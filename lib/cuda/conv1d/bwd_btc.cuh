@@ -206,7 +206,7 @@ conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, type
 #pragma unroll 1
     for (int i = 0; i < depth - 1; ++i, --ahead) {
         if (ahead >= part.tile) from.fetch_checked(ring + i * Case::slot, ahead * taps, row.end);
-        conv1d_btc_commit();
+        async_commit();
         from.step();
     }
     row.own = top < part.tile_end;
@@ -214,13 +214,13 @@ conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, type
     bool first = true;
 #pragma unroll 1
     for (int tile = top; tile >= part.tile; --tile, --ahead) {
-        conv1d_btc_wait<depth - 2>();
+        async_wait<depth - 2>();
         if (ahead > 0 && ahead >= part.tile && !from.careful) {
             from.fetch(ring + before);
         } else if (ahead >= part.tile) {
             from.fetch_checked(ring + before, ahead * taps, row.end);
         }
-        conv1d_btc_commit();
+        async_commit();
         from.step();
         uint32_t now = 0;
         bool plain = !first && tile > 0 && t0 + taps + Case::history <= row.end;
@@ -248,7 +248,7 @@ conv1d_btc_walk_row(conv1d_btc_row<Case> row, conv1d_btc_source<Case> from, type
         before = at;
         at = at == (depth - 1) * Case::slot ? 0 : at + Case::slot;
     }
-    conv1d_btc_wait<0>();
+    async_wait<0>();
 }
 
 template <class Case>

@@ -5,12 +5,8 @@
 // bytes that hold them, and shift when they read.
 #pragma once
 
-#include "lib/cuda/common/convert.cuh"
+#include "lib/cuda/common/async_copy.cuh"
 #include "lib/cuda/conv1d/bwd_btc_layout.h"
-
-#ifndef __CUDACC__
-#    include <cstring>
-#endif
 
 namespace plait::impl::cuda {
 
@@ -24,55 +20,11 @@ __device__ __forceinline__ void conv1d_btc_copy(char *to, const void *from, int 
             return;
         }
     }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(Bytes), "r"(used)
-                 : "memory");
-#elif defined(__CUDACC__)
-    using access = typename raw_access<Bytes>::type;
-    access v = {};
-    if (used == Bytes) {
-        v = *static_cast<const access *>(from);
-    } else if (used > 0) {
-        for (int i = 0; i < used / 2; ++i)
-            reinterpret_cast<uint16_t *>(&v)[i] = static_cast<const uint16_t *>(from)[i];
-    }
-    *reinterpret_cast<access *>(to) = v;
-#else
-    for (int i = 0; i < Bytes; i += 2) {
-        const uint16_t v =
-            i < used
-                ? __ldg(reinterpret_cast<const uint16_t *>(static_cast<const char *>(from) + i))
-                : uint16_t{0};
-        std::memcpy(to + i, &v, 2);
-    }
-#endif
+    async_copy<Bytes>(shared_at_of(to), from, used > 0);
 }
 
 template <int Bytes> __device__ __forceinline__ void conv1d_btc_copy(char *to, const void *from) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(Bytes)
-                 : "memory");
-#else
-    using access = typename raw_access<Bytes>::type;
-    *reinterpret_cast<access *>(to) = __ldg(static_cast<const access *>(from));
-#endif
-}
-
-__device__ __forceinline__ void conv1d_btc_commit() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/// All but the last `Left` groups have arrived.
-template <int Left> __device__ __forceinline__ void conv1d_btc_wait() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
-#endif
+    async_copy<Bytes>(shared_at_of(to), from);
 }
 
 /// Bytes of a few tokens fit 32 bits, so that an address is one sum away from the tile's.
