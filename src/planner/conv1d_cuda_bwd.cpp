@@ -182,8 +182,21 @@ constexpr double any_share = 0.08;
 constexpr double element_slots = 15, silu_slots = 9, marks_slots = 3;
 constexpr double issue_share = 0.85;
 
+/// The same of conv1d.bwd_btc, fitted to times on an H200: with a lane's few channels, and with
+/// channels that lie on no multiple of a cell.
+constexpr double btc_slots = 8, btc_few_slots = 9, btc_loose_slots = 14, btc_loose_f32_slots = 30;
+constexpr double btc_issue_share = 0.54, btc_memory_share = 0.93;
+
 double fast_slots(way how, const conv1d_problem &p) {
     const int taps = conv1d_bwd_taps(p.width);
+    if (how == way::btc) {
+        const bool f32 = p.x.type == scalar::f32;
+        return btc_slots + (p.silu ? 3 : 2) * taps + (p.silu ? silu_slots : 0) +
+               (taps > 4 ? btc_few_slots : 0) +
+               (!conv1d_bwd_btc_loose(p) ? 0
+                : f32                    ? btc_loose_f32_slots
+                                         : btc_loose_slots);
+    }
     return element_slots + (p.silu ? 3 : 2) * taps + (p.silu ? silu_slots : 0) +
            (runs_marks(how, p) ? marks_slots : 0);
 }
@@ -204,10 +217,12 @@ cost estimate(const problem &problem, const profile &device, way how) {
         const double taps = 1 + static_cast<double>(p.width) / 8;
         const double sums = wants_sums(p) ? 2 * partial_bytes(how, p, m) : 0;
         c.memory_seconds = (elements_of(p) * bytes + sums) / device.copy_bandwidth;
+        if (how == way::btc) c.memory_seconds /= btc_memory_share;
         c.compute_seconds =
             how == way::any
                 ? elements_of(p) * bytes * taps / (device.copy_bandwidth * any_share)
-                : elements_of(p) * fast_slots(how, p) / (device.f32_per_second * issue_share);
+                : elements_of(p) * fast_slots(how, p) /
+                      (device.f32_per_second * (how == way::btc ? btc_issue_share : issue_share));
     }
     if (runs_state(p))
         c.compute_seconds += static_cast<double>(p.sequences) * static_cast<double>(p.channels) *

@@ -67,8 +67,15 @@ TEST_CASE("conv1d.bwd: walks cover every tile of every row once") {
         std::vector<uint8_t> seen(static_cast<size_t>(p.batch * a.tiles));
         for (int64_t w = 0; w < a.walks + 9 && !time_contiguous(p); ++w) {
             const conv1d_btc_walk walk = conv1d_btc_walk_of(a, w);
-            CHECK(walk.begin <= walk.end);
-            for (int64_t i = walk.begin; i < walk.end; ++i) ++seen[static_cast<size_t>(i)];
+            CHECK(walk.step > 0);
+            for (int part = walk.first; part < walk.limit; part += walk.step) {
+                const conv1d_btc_tiles t = conv1d_btc_tiles_of(a, part);
+                const int lead = conv1d_btc_lead_of(a, t);
+                CHECK(t.low < t.high);
+                CHECK((lead == t.high + 1 || (lead == t.high && t.high == a.tiles)));
+                for (int i = t.low; i < t.high; ++i)
+                    ++seen[static_cast<size_t>(t.row * a.tiles + i)];
+            }
         }
         for (int64_t w = 0; w < a.walks + 9 && time_contiguous(p); ++w) {
             const conv1d_bwd_part part = conv1d_bwd_part_of(a, w, p.batch);
@@ -277,6 +284,25 @@ TEST_CASE("conv1d.bwd_btc: tiles that are copied without tests lie in the tensor
             if (loose) CHECK(high <= q.channels * q.length * size);
         }
     }
+}
+
+TEST_CASE("conv1d.bwd_btc: loose stores of a warp write every channel once, and none outside") {
+    for (const int vec : {2, 4})
+        for (int left = 1; left <= 31 * vec; ++left)
+            for (int h = 0; h < vec; ++h) {
+                std::vector<int> seen(static_cast<size_t>(34 * vec), 0); // from element -vec on
+                for (int lane = 0; lane < 32; ++lane) {
+                    const uint32_t byte = conv1d_bwd_btc_alone(lane, left, vec) >> (8 * h);
+                    for (int e = 0; e < vec; ++e)
+                        if ((byte & 1u) != 0 || (byte >> (e + 1) & 1u) != 0)
+                            ++seen[static_cast<size_t>(vec + lane * vec - h + e)];
+                }
+                int wrong = 0;
+                for (int i = 0; i < static_cast<int>(seen.size()); ++i)
+                    wrong += seen[static_cast<size_t>(i)] != (i >= vec && i < vec + left);
+                INFO(vec, ' ', left, ' ', h);
+                CHECK(wrong == 0);
+            }
 }
 
 TEST_CASE("conv1d.bwd_btc: large problems run in whole waves, with room for many copies") {

@@ -2,7 +2,8 @@
 //
 // A lane takes 2^log_vec channels side by side, 2^log_lanes lanes a group of channels; the other
 // lanes of a block take other walks of that group, which share one partial sum. Tile i of a row is
-// tokens i * taps .. i * taps + taps - 1. A walk is a range of tiles of the rows laid end to end.
+// tokens i * taps .. i * taps + taps - 1. Rows are divided into parts, of which a walk takes every
+// n-th of all rows.
 //
 // Ring: slot, warp, then taps tokens of x and taps of dy, then the warp's lanes, each with a cell.
 // Lanes copy chunks of 16 bytes of several tokens, and read their cells: a warp's copies are its
@@ -23,13 +24,13 @@ struct conv1d_btc_args : conv1d_bwd_args {
     conv1d_divisor groups;       ///< of channels
     int32_t group;               ///< channels of a group
     int32_t head;                ///< tokens at the start of a row that another kernel computes
-    int64_t long_walks;          ///< the first walks, each of
-    int64_t long_tiles;          ///< tiles
-    int64_t short_tiles;         ///< of the others
-    int64_t one_more;            ///< short walks, the first, with a tile more
+    conv1d_divisor parts;        ///< of a row
+    int32_t part;                ///< tiles of one, but of the last of a row
+    int32_t all_parts;           ///< of all rows
     int64_t x_hop, dy_hop;       ///< bytes from a chunk to that of the next copy
+    uint32_t from_hops;          ///< loose: the same of x and dy (high half), modulo a cell
     int64_t dx_hop;              ///< bytes from a token to the one before it
-    int32_t x_step, dy_step;     ///< bytes from a token to the next
+    int64_t x_step, dy_step;     ///< bytes from a token to the next
     int32_t tile_low, tile_high; ///< tiles that can be copied without tests
     int64_t flags_at;            ///< bytes from the marks to a bit for each tile
     // conv1d.bwd_btc_fix
@@ -77,13 +78,32 @@ PLAIT_HD constexpr conv1d_btc_spot conv1d_btc_spot_of(int thread, int log_lanes,
     s.last = (1 << (log_lanes < 5 ? log_lanes : 5)) - 1;
     s.lane = thread & s.last;
     s.ahead = thread & ((1 << log_lanes) - 1) & ~31;
-    const int each = chunk / cell, chunks = (s.last + 1) / each;
-    s.token = s.lane / chunks;
-    s.chunk = s.lane % chunks * chunk;
+    int log_chunks = log_lanes < 5 ? log_lanes : 5; // of a token; chunk / cell is 1, 2 or 4
+    for (int each = chunk / cell; each > 1; each /= 2) --log_chunks;
+    s.token = s.lane >> log_chunks;
+    s.chunk = (s.lane & ((1 << log_chunks) - 1)) * chunk;
     const int warp = (thread >> 5) * 2 * taps * 32 * cell, first = thread & 31 & ~s.last;
     s.put = warp + s.token * 32 * cell + first * cell + s.chunk;
     s.get = warp + (thread & 31) * cell;
     return s;
+}
+
+/// Loose stores: lane i has the chunk that begins h elements before its channels, h < vec. Byte h:
+/// bit 0: the chunk is the warp's alone; else bit e + 1: its element e is of the warp's channels.
+PLAIT_HD constexpr uint32_t conv1d_bwd_btc_alone(int lane, int left, int vec) {
+    uint32_t out = 0;
+    for (int h = 0; h < vec; ++h) {
+        const int first = lane * vec - h;
+        uint32_t byte = 0;
+        if (first >= 0 && first + vec <= left) {
+            byte = 1;
+        } else {
+            for (int e = 0; e < vec; ++e)
+                if (first + e >= 0 && first + e < left) byte |= 2u << e;
+        }
+        out |= byte << (8 * h);
+    }
+    return out;
 }
 
 /// Slots: 16 to 24 KiB are on their way into each block.
@@ -91,15 +111,38 @@ PLAIT_HD constexpr int conv1d_bwd_btc_depth(scalar x, int taps) {
     return 40960 / conv1d_bwd_btc_slot(x, taps) < 4 ? 40960 / conv1d_bwd_btc_slot(x, taps) : 4;
 }
 
-/// A walk: tiles `begin` of row `row` to `end` of row `row_end`, which is the last.
+/// Parts of a walk: first, first + step, ... below limit. The kernel counts in first.
+struct conv1d_btc_walk {
+    int first, step, limit;
+};
+
+PLAIT_HD constexpr conv1d_btc_walk conv1d_btc_walk_of(const conv1d_btc_args &a, int64_t walk) {
+    if (walk >= a.walks) return {0, 1, 0};
+    return {static_cast<int>(walk), static_cast<int>(a.walks), a.all_parts};
+}
+
+/// Tiles of a part.
+struct conv1d_btc_tiles {
+    int row, low, high;
+};
+
+PLAIT_HD constexpr conv1d_btc_tiles conv1d_btc_tiles_of(const conv1d_btc_args &a, int part) {
+    const int row = static_cast<int>(conv1d_quotient(static_cast<uint32_t>(part), a.parts));
+    const int low = (part - row * static_cast<int>(a.parts.d)) * a.part;
+    const int tiles = static_cast<int>(a.tiles);
+    return {row, low, low + a.part < tiles ? low + a.part : tiles};
+}
+
+/// The tile that a part begins with: for x behind the tile that is behind it.
+PLAIT_HD constexpr int conv1d_btc_lead_of(const conv1d_btc_args &a, const conv1d_btc_tiles &t) {
+    return t.high < a.tiles ? t.high + 1 : static_cast<int>(a.tiles);
+}
+
+/// What a thread keeps in shared memory.
 struct conv1d_btc_range {
     int64_t c0; ///< the first channel of the warp's
-    int row, row_end, begin, end, tiles;
-
-    PLAIT_HD constexpr int low(int b) const { return b == row ? begin : 0; }
-    PLAIT_HD constexpr int high(int b) const { return b == row_end ? end : tiles; }
-    /// The tile that a row's part begins with: for x behind the tile that is behind it.
-    PLAIT_HD constexpr int lead(int b) const { return high(b) < tiles ? high(b) + 1 : tiles; }
+    conv1d_btc_walk walk;
+    uint32_t alone; ///< conv1d_bwd_btc_alone
 };
 
 /// Behind the ring; the sums of dw and dbias lie where the ring was.
@@ -116,6 +159,7 @@ PLAIT_HD constexpr int conv1d_bwd_btc_smem(scalar x, int taps) {
 
 /// Of a multiprocessor, by registers.
 PLAIT_HD constexpr int conv1d_bwd_btc_blocks(scalar x, int taps, bool loose) {
+    if (loose && taps > 4 && x == scalar::f32) return 3;
     return conv1d_bwd_btc_log_vec(x, taps) == 2 || taps > 4 || loose ? 4 : 5;
 }
 
@@ -132,6 +176,13 @@ inline conv1d_name conv1d_bwd_btc_variant(scalar x, int taps, bool silu, bool lo
 /// Whether all vectors of `vec` channels of a tensor lie on multiples of their size.
 inline bool conv1d_bwd_btc_aligned(const conv1d_view &v, int64_t vec) {
     return !v.used() || (v.align >= vec * scalar_bytes(v.type) && v.b % vec == 0 && v.t % vec == 0);
+}
+
+/// Rows of channels that are no whole vectors of 16 bytes.
+inline bool conv1d_bwd_btc_loose(const conv1d_problem &p) {
+    const int wide = 16 / scalar_bytes(p.x.type);
+    return p.channels % wide != 0 || !conv1d_bwd_btc_aligned(p.x, wide) ||
+           !conv1d_bwd_btc_aligned(p.dy, wide) || !conv1d_bwd_btc_aligned(p.dx, wide);
 }
 
 /// Marks of conv1d.bwd_btc_marks: 16 bits for each token, back in the low half; behind them, for
@@ -180,56 +231,59 @@ inline conv1d_launch conv1d_bwd_btc_fix_fill(const conv1d_problem &p, bool sums,
     return {"", conv1d_bwd_threads, grid < conv1d_most_blocks ? grid : conv1d_most_blocks, 0};
 }
 
-/// Tiles of the rows laid end to end.
-struct conv1d_btc_walk {
-    int64_t begin, end;
-};
-
-PLAIT_HD constexpr conv1d_btc_walk conv1d_btc_walk_of(const conv1d_btc_args &a, int64_t walk) {
-    if (walk >= a.walks) return {0, 0};
-    if (walk < a.long_walks) return {walk * a.long_tiles, (walk + 1) * a.long_tiles};
-    const int64_t n = walk - a.long_walks;
-    const int64_t begin =
-        a.long_walks * a.long_tiles + n * a.short_tiles + (n < a.one_more ? n : a.one_more);
-    return {begin, begin + a.short_tiles + (n < a.one_more ? 1 : 0)};
-}
-
-/// Divides `total` tiles into walks: the first `slots_long` slots of long ones take `share` of it.
-inline void conv1d_btc_set_walks(conv1d_btc_args *a, int64_t total, int64_t slots,
-                                 int64_t slots_long, double share, int64_t per_slot) {
+/// `parts` of each row, for `slots` slots.
+inline void conv1d_btc_set_walks(conv1d_btc_args *a, int64_t rows, int64_t parts, int64_t slots,
+                                 int64_t per_slot) {
+    a->part = static_cast<int32_t>(conv1d_ceil_div(a->tiles, parts));
+    parts = conv1d_ceil_div(a->tiles, a->part);
+    a->parts = conv1d_divisor_of(parts);
+    a->all_parts = static_cast<int32_t>(rows * parts);
     a->slots = slots;
     a->walks = slots * per_slot;
-    a->long_walks = slots_long * per_slot;
-    a->long_tiles = a->long_walks == 0
-                        ? 0
-                        : static_cast<int64_t>(static_cast<double>(total) * share) / a->long_walks;
-    const int64_t rest = total - a->long_walks * a->long_tiles, others = a->walks - a->long_walks;
-    a->short_tiles = others == 0 ? 0 : rest / others;
-    a->one_more = others == 0 ? 0 : rest % others;
 }
 
-/// As many blocks as run at a time, or fewer so that no walk is below `least` tiles.
+/// As many blocks as run at a time, or twice as many, or fewer so that no walk is below `least`
+/// tiles; and parts of rows, few for each walk. A part costs `more` tiles beside its own, and what
+/// blocks that ended earlier leave idle is a share of the last round.
 inline void conv1d_bwd_btc_divide(conv1d_btc_args *a, int64_t groups, int64_t rows,
                                   int64_t resident, int64_t per_slot) {
-    constexpr int64_t least = 4;
+    constexpr int64_t least = 4, most = 8;
+    constexpr double more = 2, idle = 0.08;
     const int64_t total = rows * a->tiles;
-    int64_t slots = resident / groups;
-    if (slots * per_slot * least > total) slots = total / (per_slot * least);
-    if (slots < 1) slots = 1;
-    conv1d_btc_set_walks(a, total, slots, 0, 0.0, per_slot);
-    a->items = groups * slots;
+    double best = 1e300;
+    int64_t best_parts = 1, best_slots = 1;
+    for (int64_t rounds = 1; rounds <= 2; ++rounds) {
+        int64_t slots = rounds * resident / groups;
+        if (slots * per_slot * least > total) slots = total / (per_slot * least);
+        if (slots < 1) slots = 1;
+        const int64_t walks = slots * per_slot;
+        for (int64_t i = 1; i <= 2 * most; ++i) {
+            // a few for each row, or a few for each walk
+            int64_t parts = i <= most ? i : (i - most) * walks / rows;
+            if (parts < 1) parts = 1;
+            if (parts > a->tiles) parts = a->tiles;
+            if (parts > INT32_MAX / rows) parts = INT32_MAX / rows;
+            const int64_t part = conv1d_ceil_div(a->tiles, parts);
+            const int64_t real = conv1d_ceil_div(a->tiles, part);
+            const double blocks = static_cast<double>(conv1d_ceil_div(groups * slots, resident));
+            const double time = static_cast<double>(conv1d_ceil_div(rows * real, walks)) *
+                                (static_cast<double>(part) + more) * blocks * (1 + idle / blocks);
+            if (time < best) best = time, best_parts = parts, best_slots = slots;
+        }
+    }
+    conv1d_btc_set_walks(a, rows, best_parts, best_slots, per_slot);
+    a->items = groups * best_slots;
 }
 
 inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1d_btc_args *a) {
     const int taps = conv1d_bwd_taps(p.width), size = scalar_bytes(p.x.type);
     const int log_vec = conv1d_bwd_btc_log_vec(p.x.type, taps), vec = 1 << log_vec;
-    const int wide = 16 / size;
-    const bool loose = p.channels % wide != 0 || !conv1d_bwd_btc_aligned(p.x, wide) ||
-                       !conv1d_bwd_btc_aligned(p.dy, wide) || !conv1d_bwd_btc_aligned(p.dx, wide);
+    const bool loose = conv1d_bwd_btc_loose(p);
     const int cell = conv1d_bwd_btc_cell(p.x.type, taps);
     const int chunk = conv1d_bwd_btc_chunk(p.x.type, taps, loose);
     const int spare = loose ? 1 : 0; // lanes without channels
-    a->log_lanes = 1;
+    // loose lanes exchange what they store: walks are whole warps
+    a->log_lanes = loose ? 5 : 1;
     while (a->log_lanes < 5 && ((int64_t{1} << a->log_lanes) - spare) * vec < p.channels)
         ++a->log_lanes;
     while ((cell << a->log_lanes) < chunk) ++a->log_lanes;
@@ -241,11 +295,13 @@ inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1
     a->flags_at = conv1d_bwd_btc_flags_at(p.batch, p.length);
     a->head =
         p.state_in.used() && !conv1d_bwd_btc_reads_marks(p) ? static_cast<int32_t>(p.width - 1) : 0;
-    a->x_step = static_cast<int32_t>(p.x.t * size);
-    a->dy_step = static_cast<int32_t>(p.dy.t * size);
+    a->x_step = p.x.t * size;
+    a->dy_step = p.dy.t * size;
     a->x_hop = -(p.x.t * size) * (chunk / cell);
     a->dy_hop = -(p.dy.t * size) * (chunk / cell);
     a->dx_hop = -p.dx.t * size;
+    const auto low = [cell](int64_t hop) { return static_cast<uint32_t>(hop & (cell - 1)); };
+    a->from_hops = low(-a->x_step) | low(-a->dy_step) << 16;
     conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
     conv1d_bwd_reach(p, p.dy, &a->dy_begin, &a->dy_end);
     // Loose chunks reach beyond a group's channels, by less than what `margin` tokens take.

@@ -36,6 +36,11 @@ __device__ __forceinline__ void conv1d_btc_keep([[maybe_unused]] uint32_t &v) {
     asm volatile("" : "+r"(v));
 #endif
 }
+__device__ __forceinline__ void conv1d_btc_keep([[maybe_unused]] int64_t &v) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(v));
+#endif
+}
 __device__ __forceinline__ void conv1d_btc_keep(uint2 &v) {
     conv1d_btc_keep(v.x);
     conv1d_btc_keep(v.y);
@@ -44,19 +49,20 @@ __device__ __forceinline__ void conv1d_btc_keep(uint2 &v) {
 /// Where the lanes of a walk find its rows.
 template <class Case> struct conv1d_btc_lane {
     const conv1d_btc_args &a;
-    int lane;      ///< of the walk
-    int last;      ///< lane of the walk
-    int ahead;     ///< lanes of the walk in warps before
-    unsigned mask; ///< lanes of the walk, in the warp
-    int left;      ///< channels of the warp
-    bool active;   ///< some are the lane's
-    shared_at put; ///< in the first slot, of the lane's first chunk
-    shared_at get; ///< in the first slot, of the lane's cell
+    int lane;                      ///< of the walk
+    int last;                      ///< lane of the walk
+    int ahead;                     ///< lanes of the walk in warps before
+    unsigned mask;                 ///< lanes of the walk, in the warp
+    int left;                      ///< channels of the warp
+    bool active;                   ///< some are the lane's
+    const conv1d_btc_range *range; ///< of the thread
+    shared_at put;                 ///< in the first slot, of the lane's first chunk
+    shared_at get;                 ///< in the first slot, of the lane's cell
 
     static constexpr int row = 32 * Case::cell;
 
     __device__ __forceinline__ conv1d_btc_lane(const conv1d_btc_args &args, char *ring, int64_t c0)
-        : a(args) {
+        : a(args), range(nullptr) {
         const int thread = static_cast<int>(threadIdx.x);
         const conv1d_btc_spot spot =
             conv1d_btc_spot_of(thread, a.log_lanes, Case::taps, Case::cell, Case::chunk);
@@ -67,6 +73,15 @@ template <class Case> struct conv1d_btc_lane {
         const int most = min(a.group, 32 * Case::vec);
         left = rest < 0 ? 0 : rest < most ? static_cast<int>(rest) : most;
         active = lane * Case::vec < left;
+        if (Case::loose && lane == last) get = get - Case::cell; // no channels; reads two cells
+    }
+    /// The lanes' copies are there for all of them, and all have read what they read before.
+    __device__ __forceinline__ void meet() const {
+        if (Case::loose || mask == ~0u) {
+            __syncwarp();
+        } else {
+            __syncwarp(mask);
+        }
     }
     /// What the lane copies. Few ask, so that it has no registers.
     __device__ __forceinline__ conv1d_btc_spot spot() const {
@@ -117,6 +132,8 @@ template <class Case> struct conv1d_btc_source {
     /// Loose chunks at an end of the tensor: element by element.
     __device__ __forceinline__ static void pick(shared_at to, const char *from, const void *base,
                                                 int64_t begin, int64_t end) {
+        conv1d_btc_keep(begin); // rare: no registers in the loop
+        conv1d_btc_keep(end);
         const bits *const p = reinterpret_cast<const bits *>(aligned(from));
         const bits *const low = static_cast<const bits *>(base) + begin;
         const bits *const high = static_cast<const bits *>(base) + end;
@@ -169,19 +186,15 @@ __device__ __forceinline__ void conv1d_btc_read(const conv1d_btc_lane<Case> &l, 
     constexpr int words = Case::cell / 4, row = conv1d_btc_lane<Case>::row;
     const shared_at at = l.get + (slot + ((Dy ? Case::taps : 0) + r) * row);
     uint32_t v[words];
-    load_words<words>(at, v);
     if constexpr (Case::loose) {
-        uint32_t next[words];
-        load_words<words>(at + (l.lane == l.last ? 0 : Case::cell), next);
-        if constexpr (words == 2) {
-            const bool half = from & 4u;
-            const uint32_t low = half ? v[1] : v[0], middle = half ? next[0] : v[1];
-            const uint32_t high = half ? next[1] : next[0];
-            v[0] = conv1d_btc_shift(low, middle, 8 * from);
-            v[1] = conv1d_btc_shift(middle, high, 8 * from);
-        } else {
-            v[0] = conv1d_btc_shift(v[0], next[0], 8 * from);
-        }
+        uint32_t w[words + 1];
+        const shared_at first = at + static_cast<int>(from & 4u);
+#pragma unroll
+        for (int i = 0; i <= words; ++i) load_words<1>(first + 4 * i, w + i);
+#pragma unroll
+        for (int i = 0; i < words; ++i) v[i] = conv1d_btc_shift(w[i], w[i + 1], 8 * from);
+    } else {
+        load_words<words>(at, v);
     }
     if constexpr (Case::size == 4) {
 #pragma unroll
@@ -222,9 +235,9 @@ __device__ __forceinline__ void conv1d_btc_store(const conv1d_btc_lane<Case> &l,
         }
         const uint32_t from = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at)) &
                               static_cast<uint32_t>(Case::cell - 1);
-        const uint32_t before = __shfl_up_sync(l.mask, v[words - 1], 1, l.last + 1);
+        const uint32_t before = __shfl_up_sync(~0u, v[words - 1], 1);
         if constexpr (words == 2) {
-            const uint32_t first = __shfl_up_sync(l.mask, v[0], 1, l.last + 1);
+            const uint32_t first = __shfl_up_sync(~0u, v[0], 1);
             const bool half = from & 4u;
             const uint32_t low = half ? first : before, middle = half ? before : v[0];
             const uint32_t high = half ? v[0] : v[1];
@@ -234,17 +247,18 @@ __device__ __forceinline__ void conv1d_btc_store(const conv1d_btc_lane<Case> &l,
             v[0] = conv1d_btc_shift_up(before, v[0], 8 * from);
         }
         char *const chunk = at - from;
-        const int first = l.lane * Case::vec - static_cast<int>(from / Case::size);
-        if (first >= 0 && first + Case::vec <= l.left) {
+        const uint32_t alone = l.range->alone >> (8 / Case::size * from);
+        if (alone & 1u) {
             if constexpr (words == 2) {
                 __stcs(reinterpret_cast<uint2 *>(chunk), make_uint2(v[0], v[1]));
             } else {
                 __stcs(reinterpret_cast<uint32_t *>(chunk), v[0]);
             }
-        } else {
+        }
+        if (alone & ((2u << Case::vec) - 2u)) {
 #pragma unroll
             for (int e = 0; e < Case::vec; ++e)
-                if (first + e >= 0 && first + e < l.left)
+                if (alone & 2u << e)
                     __stcs(reinterpret_cast<bits *>(chunk) + e,
                            static_cast<bits>(Case::size == 4 ? v[e * Case::size / 4]
                                                              : v[e / 2] >> (16 * (e & 1))));
