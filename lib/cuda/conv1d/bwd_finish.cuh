@@ -12,7 +12,7 @@
 namespace plait::impl::cuda {
 
 template <class A>
-__global__ void __launch_bounds__(conv1d_bwd_threads)
+__global__ void __launch_bounds__(conv1d_bwd_threads, 2)
     conv1d_bwd_reduce(const __grid_constant__ conv1d_bwd_reduce_args a) {
     extern __shared__ __align__(16) char shared[];
     double *const sums = reinterpret_cast<double *>(shared);
