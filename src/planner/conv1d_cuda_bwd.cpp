@@ -1,6 +1,7 @@
 // conv1d.bwd.cuda.{bct,btc,any}: which problems they take, what they cost, their steps:
 //   conv1d.offsets (packed sequences), conv1d.bwd_marks (fast kernels with features), the main
-//   kernel (dx, partial sums of dw and dbias), conv1d.bwd_reduce, conv1d.bwd_state.
+//   kernel (dx, partial sums of dw and dbias), conv1d.bwd_reduce, conv1d.bwd_state. Behind
+//   conv1d.bwd_btc conv1d.bwd_btc_fix does all that states enter; its marks are its own.
 #include "lib/cuda/conv1d/bwd_any_layout.h"
 #include "lib/cuda/conv1d/bwd_btc_layout.h"
 #include "lib/cuda/conv1d/offsets_layout.h"
@@ -44,11 +45,12 @@ bool runs_offsets(const conv1d_problem &p) {
 struct main_step {
     const char *kernel;
     conv1d_launch launch;
-    conv1d_bwd_args args;
+    conv1d_btc_args args; ///< of which the other kernels take the base
 };
 
 main_step main_of(way how, const conv1d_problem &p, const profile &device) {
-    main_step m{nullptr, {}, conv1d_bwd_args_of(p)};
+    main_step m{};
+    static_cast<conv1d_bwd_args &>(m.args) = conv1d_bwd_args_of(p);
     switch (how) {
     case way::bct:
         m.kernel = "conv1d.bwd_bct";
@@ -68,13 +70,27 @@ main_step main_of(way how, const conv1d_problem &p, const profile &device) {
 
 bool runs_marks(way how, const conv1d_problem &p) {
     if (how == way::any || !runs_main(p)) return false;
-    return how == way::bct ? conv1d_bwd_bct_reads_marks(p) : conv1d_bwd_marked(p);
+    return how == way::bct ? conv1d_bwd_bct_reads_marks(p) : conv1d_bwd_btc_reads_marks(p);
 }
 
 /// The main kernel writes dw and dbias itself.
 bool writes_sums(way how, const main_step &m) { return how == way::bct && m.args.slots == 1; }
 
-int64_t mark_tokens_bytes(const conv1d_problem &p) {
+bool runs_fix(way how, const conv1d_problem &p) {
+    return how == way::btc && runs_main(p) && conv1d_bwd_btc_fixes(p);
+}
+
+/// Partial sums of conv1d.bwd_btc_fix.
+int64_t more_slots(way how, const conv1d_problem &p) {
+    return runs_fix(how, p) && wants_sums(p) ? conv1d_bwd_btc_slices(p) : 0;
+}
+
+int64_t mark_tokens_bytes(way how, const conv1d_problem &p) {
+    if (how == way::btc) {
+        const int64_t tiles = conv1d_ceil_div(p.length, conv1d_bwd_taps(p.width));
+        return conv1d_bwd_btc_flags_at(p.batch, p.length) +
+               4 * p.batch * conv1d_ceil_div(tiles, 32);
+    }
     return p.batch * p.length * conv1d_mark_bytes(p.width) + conv1d_marks_slack;
 }
 
@@ -90,7 +106,7 @@ int64_t accumulator_bytes(const conv1d_problem &p) { return scalar_bytes(p.accum
 double partial_bytes(way how, const conv1d_problem &p, const main_step &m) {
     if (writes_sums(how, m)) return 0;
     const conv1d_bwd_args &a = m.args;
-    return static_cast<double>(a.slots) * static_cast<double>(p.width + 1) *
+    return static_cast<double>(a.slots + more_slots(how, p)) * static_cast<double>(p.width + 1) *
            static_cast<double>(p.channels * accumulator_bytes(p));
 }
 
@@ -116,9 +132,10 @@ verdict fast_rule(way how, const conv1d_problem &p) {
     if (p.width > conv1d_bwd_bct_longest)
         return text("width=", p.width, " is over ", conv1d_bwd_bct_longest);
     if (how == way::btc) {
-        const int64_t longest = conv1d_bwd_marked(p) ? 4 : conv1d_bwd_btc_longest;
-        if (p.width < 2 || p.width > longest)
-            return text("width=", p.width, "; needs 2 to ", longest);
+        if (p.width < 2 || p.width > conv1d_bwd_btc_longest)
+            return text("width=", p.width, "; needs 2 to ", conv1d_bwd_btc_longest);
+        if (p.entries > INT32_MAX / 4)
+            return text("entries=", p.entries, " is over ", INT32_MAX / 4);
     }
     constexpr int64_t most = int64_t{1} << 30;
     if (p.length > most) return text("length=", p.length, " is over ", most);
@@ -165,8 +182,21 @@ constexpr double any_share = 0.08;
 constexpr double element_slots = 15, silu_slots = 9, marks_slots = 3;
 constexpr double issue_share = 0.85;
 
+/// The same of conv1d.bwd_btc, fitted to times on an H200: with a lane's few channels, and with
+/// channels that lie on no multiple of a cell.
+constexpr double btc_slots = 8, btc_few_slots = 9, btc_loose_slots = 14, btc_loose_f32_slots = 30;
+constexpr double btc_issue_share = 0.54, btc_memory_share = 0.93;
+
 double fast_slots(way how, const conv1d_problem &p) {
     const int taps = conv1d_bwd_taps(p.width);
+    if (how == way::btc) {
+        const bool f32 = p.x.type == scalar::f32;
+        return btc_slots + (p.silu ? 3 : 2) * taps + (p.silu ? silu_slots : 0) +
+               (taps > 4 ? btc_few_slots : 0) +
+               (!conv1d_bwd_btc_loose(p) ? 0
+                : f32                    ? btc_loose_f32_slots
+                                         : btc_loose_slots);
+    }
     return element_slots + (p.silu ? 3 : 2) * taps + (p.silu ? silu_slots : 0) +
            (runs_marks(how, p) ? marks_slots : 0);
 }
@@ -178,7 +208,7 @@ cost estimate(const problem &problem, const profile &device, way how) {
     const conv1d_problem &p = problem.conv1d();
     cost c;
     int launches = (runs_offsets(p) ? 1 : 0) + (runs_marks(how, p) ? 1 : 0) +
-                   (wants_sums(p) ? 1 : 0) + (runs_state(p) ? 1 : 0);
+                   (wants_sums(p) ? 1 : 0) + (runs_fix(how, p) || runs_state(p) ? 1 : 0);
     if (runs_main(p)) {
         const main_step m = main_of(how, p, device);
         if (!wants_sums(p) || !writes_sums(how, m)) ++launches;
@@ -187,10 +217,12 @@ cost estimate(const problem &problem, const profile &device, way how) {
         const double taps = 1 + static_cast<double>(p.width) / 8;
         const double sums = wants_sums(p) ? 2 * partial_bytes(how, p, m) : 0;
         c.memory_seconds = (elements_of(p) * bytes + sums) / device.copy_bandwidth;
+        if (how == way::btc) c.memory_seconds /= btc_memory_share;
         c.compute_seconds =
             how == way::any
                 ? elements_of(p) * bytes * taps / (device.copy_bandwidth * any_share)
-                : elements_of(p) * fast_slots(how, p) / (device.f32_per_second * issue_share);
+                : elements_of(p) * fast_slots(how, p) /
+                      (device.f32_per_second * (how == way::btc ? btc_issue_share : issue_share));
     }
     if (runs_state(p))
         c.compute_seconds += static_cast<double>(p.sequences) * static_cast<double>(p.channels) *
@@ -244,6 +276,8 @@ std::vector<operand> operands_of(const problem &problem, const pieces &w, bool s
             state ? output_of(problem, PLAIT_DSTATE_IN) : operand{},
             operand{}};
 }
+
+constexpr size_t operand_dstate_in = 11;
 
 void set_launch(step &s, const conv1d_launch &l) {
     s.variant = l.variant;
@@ -314,20 +348,44 @@ step state_step(const problem &problem, const pieces &w) {
     return s;
 }
 
-step marks_step(const problem &problem, const pieces &w) {
+step marks_step(const problem &problem, way how, const main_step &m, const pieces &w) {
     const conv1d_problem &p = problem.conv1d();
     step s;
-    s.kernel = "conv1d.bwd_marks";
-    s.variant = conv1d_short_marks(p.width) ? "u8" : "u64";
-    s.grid = conv1d_grid(p.batch * p.length, conv1d_bwd_threads);
-    s.block = conv1d_bwd_threads;
+    if (how == way::btc) {
+        s.kernel = "conv1d.bwd_btc_marks";
+        set_launch(s, conv1d_bwd_btc_mark_launch(p.batch, m.args.tiles));
+        s.args = step_args(m.args);
+    } else {
+        s.kernel = "conv1d.bwd_marks";
+        s.variant = conv1d_short_marks(p.width) ? "u8" : "u64";
+        s.grid = conv1d_grid(p.batch * p.length, conv1d_bwd_threads);
+        s.block = conv1d_bwd_threads;
+        s.args = step_args(conv1d_bwd_args_of(p));
+    }
     s.operands = operands_of(problem, w, false);
     for (operand &o : s.operands)
         if (o.written || (o.from == operand::source::work && o.piece == w.marks)) o = operand{};
     s.operands.back() = piece_operand(w.marks, true);
-    s.args = step_args(conv1d_bwd_args_of(p));
     s.bytes_read = bytes_of(problem, {PLAIT_SEQ_IDX});
-    s.bytes_written = p.batch * p.length * conv1d_mark_bytes(p.width);
+    s.bytes_written = mark_tokens_bytes(how, p);
+    return s;
+}
+
+/// conv1d.bwd_btc_fix; its partial sums lie behind those of the main kernel.
+step fix_step(const problem &problem, const main_step &m, const pieces &w) {
+    const conv1d_problem &p = problem.conv1d();
+    conv1d_btc_args a = m.args;
+    step s;
+    s.kernel = "conv1d.bwd_btc_fix";
+    set_launch(s, conv1d_bwd_btc_fix_fill(p, w.partial >= 0, &a));
+    s.variant = conv1d_is_half(p.x.type) ? "half" : "f32";
+    s.operands = operands_of(problem, w, false);
+    for (operand &o : s.operands)
+        if (o.from == operand::source::work && o.piece == w.marks) o = operand{};
+    s.operands[operand_dstate_in] = output_of(problem, PLAIT_DSTATE_IN);
+    s.args = step_args(a);
+    s.bytes_read = bytes_of(problem, {PLAIT_STATE_IN, PLAIT_DSTATE_OUT});
+    s.bytes_written = bytes_of(problem, {PLAIT_DSTATE_IN});
     return s;
 }
 
@@ -342,7 +400,8 @@ step main_of_step(const problem &problem, way how, const main_step &m, const pie
         s.operands.push_back(output_of(problem, PLAIT_DBIAS));
         s.bytes_written += bytes_of(problem, {PLAIT_DW, PLAIT_DBIAS});
     }
-    s.args = step_args(m.args);
+    s.args = how == way::btc ? step_args(m.args)
+                             : step_args(static_cast<const conv1d_bwd_args &>(m.args));
     s.bytes_read = bytes_of(problem, {PLAIT_X, PLAIT_DY, PLAIT_W, PLAIT_BIAS, PLAIT_SEQ_IDX,
                                       PLAIT_STATE_IN, PLAIT_DSTATE_OUT});
     s.bytes_written += bytes_of(problem, {PLAIT_DX});
@@ -354,25 +413,31 @@ step main_of_step(const problem &problem, way how, const main_step &m, const pie
 
 pipeline build(const problem &problem, const profile &device, way how) {
     const conv1d_problem &p = problem.conv1d();
-    const bool main = runs_main(p), state = runs_state(p);
+    const bool main = runs_main(p), fix = runs_fix(how, p), state = runs_state(p) && !fix;
     main_step m{};
     if (main) m = main_of(how, p, device);
     const bool sums = wants_sums(p) && !(main && writes_sums(how, m)); // by conv1d.bwd_reduce
     const bool offsets = runs_offsets(p), marks = runs_marks(how, p);
     const int marks_at = offsets ? 1 : 0, main_at = marks_at + (marks ? 1 : 0);
-    const int reduce_at = main_at + (main ? 1 : 0), state_at = reduce_at + (sums ? 1 : 0);
+    const int fix_at = main_at + (main ? 1 : 0), reduce_at = fix_at + (fix ? 1 : 0);
+    const int state_at = reduce_at + (sums ? 1 : 0);
     pipeline out;
     pieces w;
     if (offsets && p.sequences > 0)
-        w.spans = out.work.book("spans", p.sequences * 16, 0, state ? state_at : main_at);
-    if (marks) w.marks = out.work.book("marks", mark_tokens_bytes(p), marks_at, main_at);
+        w.spans = out.work.book("spans", p.sequences * 16, 0,
+                                state ? state_at
+                                : fix ? fix_at
+                                      : main_at);
+    if (marks) w.marks = out.work.book("marks", mark_tokens_bytes(how, p), marks_at, main_at);
     if (main && sums)
         w.partial = out.work.book("partial", static_cast<int64_t>(partial_bytes(how, p, m)),
                                   main_at, reduce_at);
     if (offsets) out.steps.push_back(offsets_step(problem, w));
-    if (marks) out.steps.push_back(marks_step(problem, w));
+    if (marks) out.steps.push_back(marks_step(problem, how, m, w));
     if (main) out.steps.push_back(main_of_step(problem, how, m, w));
-    if (sums) out.steps.push_back(reduce_step(problem, main ? m.args.slots : 0, w));
+    if (fix) out.steps.push_back(fix_step(problem, m, w));
+    const int64_t slots = main ? m.args.slots + more_slots(how, p) : 0;
+    if (sums) out.steps.push_back(reduce_step(problem, slots, w));
     if (state) out.steps.push_back(state_step(problem, w));
     out.work.seal();
     return out;

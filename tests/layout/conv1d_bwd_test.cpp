@@ -50,8 +50,9 @@ const std::vector<conv1d_problem> &problems() {
 
 bool time_contiguous(const conv1d_problem &p) { return p.x.t == 1 && p.x.c >= p.length; }
 
-conv1d_launch fill(const conv1d_problem &p, conv1d_bwd_args *a) {
-    *a = conv1d_bwd_args_of(p);
+conv1d_launch fill(const conv1d_problem &p, conv1d_btc_args *a) {
+    *a = {};
+    static_cast<conv1d_bwd_args &>(*a) = conv1d_bwd_args_of(p);
     return time_contiguous(p) ? conv1d_bwd_bct_fill(p, sms, a) : conv1d_bwd_btc_fill(p, sms, a);
 }
 
@@ -59,12 +60,24 @@ conv1d_launch fill(const conv1d_problem &p, conv1d_bwd_args *a) {
 
 TEST_CASE("conv1d.bwd: walks cover every tile of every row once") {
     for (const conv1d_problem &p : problems()) {
-        conv1d_bwd_args a;
+        conv1d_btc_args a;
         fill(p, &a);
         INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
         REQUIRE(p.batch * a.tiles < 1 << 24);
         std::vector<uint8_t> seen(static_cast<size_t>(p.batch * a.tiles));
-        for (int64_t w = 0; w < a.walks + 9; ++w) {
+        for (int64_t w = 0; w < a.walks + 9 && !time_contiguous(p); ++w) {
+            const conv1d_btc_walk walk = conv1d_btc_walk_of(a, w);
+            CHECK(walk.step > 0);
+            for (int part = walk.first; part < walk.limit; part += walk.step) {
+                const conv1d_btc_tiles t = conv1d_btc_tiles_of(a, part);
+                const int lead = conv1d_btc_lead_of(a, t);
+                CHECK(t.low < t.high);
+                CHECK((lead == t.high + 1 || (lead == t.high && t.high == a.tiles)));
+                for (int i = t.low; i < t.high; ++i)
+                    ++seen[static_cast<size_t>(t.row * a.tiles + i)];
+            }
+        }
+        for (int64_t w = 0; w < a.walks + 9 && time_contiguous(p); ++w) {
             const conv1d_bwd_part part = conv1d_bwd_part_of(a, w, p.batch);
             const bool some = part.row < part.row_end && part.tile < part.tile_end;
             CHECK(some == (w < a.walks));
@@ -83,7 +96,7 @@ TEST_CASE("conv1d.bwd: walks cover every tile of every row once") {
 
 TEST_CASE("conv1d.bwd: partial sums are few, and do not grow with the batch and the length") {
     for (const conv1d_problem &p : problems()) {
-        conv1d_bwd_args a, longer;
+        conv1d_btc_args a, longer;
         fill(p, &a);
         INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
         const double elements =
@@ -102,7 +115,7 @@ TEST_CASE("conv1d.bwd: partial sums are few, and do not grow with the batch and 
 
 TEST_CASE("conv1d.bwd: the partition depends on the problem and the device alone") {
     for (const conv1d_problem &p : problems()) {
-        conv1d_bwd_args a, b;
+        conv1d_btc_args a, b;
         conv1d_problem q = p;
         q.x.align = q.dy.align = q.dx.align = 2; // promises change accesses, never sums
         const conv1d_launch la = fill(p, &a), lb = fill(q, &b);
@@ -111,7 +124,7 @@ TEST_CASE("conv1d.bwd: the partition depends on the problem and the device alone
             CHECK(a.tiles_per_walk == b.tiles_per_walk);
             CHECK(std::string(la.variant) == lb.variant);
         }
-        conv1d_bwd_args again;
+        conv1d_btc_args again;
         fill(p, &again);
         CHECK(a.slots == again.slots);
         CHECK(a.items == again.items);
@@ -119,13 +132,13 @@ TEST_CASE("conv1d.bwd: the partition depends on the problem and the device alone
         CHECK(la.grid >= 1);
         CHECK(la.smem_bytes <= 48 * 1024);
     }
-    CHECK(sizeof(conv1d_bwd_args) <= 1024);
+    CHECK(sizeof(conv1d_btc_args) <= 1024);
 }
 
 TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") {
     for (const conv1d_problem &p : problems()) {
         if (!time_contiguous(p)) continue;
-        conv1d_bwd_args a;
+        conv1d_btc_args a;
         fill(p, &a);
         const int log_vec = conv1d_log_vec(p.x.type);
         CHECK(a.tile == int64_t{1} << (a.log_lanes + log_vec));
@@ -187,27 +200,116 @@ TEST_CASE("conv1d.bwd_btc: vectors of channels are whole and aligned") {
             q.x.t += extra;
             q.x.b = q.x.t * q.length;
             q.dy = q.dx = q.x;
-            conv1d_bwd_args a;
+            conv1d_btc_args a;
             const std::string name = fill(q, &a).variant;
             const int vec = name.back() - '0';
             const bool loose = name[name.size() - 2] == 'l';
             CHECK(vec == 1 << conv1d_bwd_btc_log_vec(q.x.type, conv1d_bwd_taps(q.width)));
-            if (!loose) CHECK(q.channels % vec == 0);
-            if (!loose) CHECK(q.x.t % vec == 0);
+            const int wide = 16 / scalar_bytes(q.x.type);
+            if (!loose) CHECK(q.channels % wide == 0);
+            if (!loose) CHECK(q.x.t % wide == 0);
             if (extra == 1 && p.channels % 2 == 0) CHECK(loose);
-            const int64_t threads = int64_t{1} << a.log_lanes;
-            const int64_t groups = a.items / a.slots;
-            CHECK(groups * threads * vec >= q.channels);
-            CHECK((groups - 1) * threads * vec < q.channels);
+            // loose: the last lane has none
+            CHECK(a.group == ((1 << a.log_lanes) - (loose ? 1 : 0)) * vec);
+            const int64_t groups = a.groups.d;
+            CHECK(groups * a.slots == a.items);
+            CHECK(groups * a.group >= q.channels);
+            CHECK((groups - 1) * a.group < q.channels);
         }
     }
+}
+
+TEST_CASE("conv1d.bwd_btc: lanes of a warp copy what they read, each byte once") {
+    for (const scalar x : {scalar::f32, scalar::bf16})
+        for (const int taps : {2, 3, 4, 8})
+            for (const bool loose : {false, true}) {
+                const int cell = conv1d_bwd_btc_cell(x, taps), row = 32 * cell;
+                const int chunk = conv1d_bwd_btc_chunk(x, taps, loose), each = chunk / cell;
+                CHECK(taps % each == 0);
+                for (int log = 1; log <= 5; ++log) {
+                    if (cell << log < chunk) continue;
+                    // who wrote a byte, and which byte of which token of its walk it is
+                    std::vector<int> from(static_cast<size_t>(conv1d_bwd_btc_slot(x, taps)), -1);
+                    for (int thread = 0; thread < conv1d_bwd_btc_threads; ++thread) {
+                        const conv1d_btc_spot s =
+                            conv1d_btc_spot_of(thread, log, taps, cell, chunk);
+                        CHECK(s.put % chunk == 0);
+                        CHECK(s.get % cell == 0);
+                        for (int r = 0; r < 2 * taps; r += each)
+                            for (int i = 0; i < chunk; ++i) {
+                                int &byte = from[static_cast<size_t>(s.put + r * row + i)];
+                                CHECK(byte == -1);
+                                byte =
+                                    ((thread >> log) * 2 * taps + r + s.token) * row + s.chunk + i;
+                            }
+                    }
+                    int wrong = 0;
+                    for (int thread = 0; thread < conv1d_bwd_btc_threads; ++thread) {
+                        const conv1d_btc_spot s =
+                            conv1d_btc_spot_of(thread, log, taps, cell, chunk);
+                        for (int r = 0; r < 2 * taps; ++r)
+                            for (int i = 0; i < cell; ++i)
+                                wrong += from[static_cast<size_t>(s.get + r * row + i)] !=
+                                         ((thread >> log) * 2 * taps + r) * row + s.lane * cell + i;
+                    }
+                    CHECK(wrong == 0);
+                }
+            }
+}
+
+TEST_CASE("conv1d.bwd_btc: tiles that are copied without tests lie in the tensor") {
+    for (const conv1d_problem &p : problems()) {
+        if (time_contiguous(p)) continue;
+        for (const int64_t extra : {0, 1, 2, 3, 5}) {
+            conv1d_problem q = p;
+            q.channels += extra;
+            q.x.t = q.channels;
+            q.x.b = q.x.t * q.length;
+            q.dy = q.dx = q.x;
+            conv1d_btc_args a;
+            const std::string name = fill(q, &a).variant;
+            const bool loose = name[name.size() - 2] == 'l';
+            const int taps = conv1d_bwd_taps(q.width), size = scalar_bytes(q.x.type);
+            const int cell = conv1d_bwd_btc_cell(q.x.type, taps);
+            if (a.tile_low >= a.tile_high) continue;
+            const int64_t first = int64_t{a.tile_low} * taps - (taps - 1);
+            const int64_t last = int64_t{a.tile_high} * taps - 1;
+            CHECK(first >= 0);
+            CHECK(last < q.length);
+            // the lanes' chunks, from the aligned one before a row's group
+            const int64_t low = first * q.x.t * size - (loose ? cell - 1 : 0);
+            const int64_t groups = a.groups.d - 1;
+            const int64_t high = (last * q.x.t + groups * a.group) * size + (cell << a.log_lanes);
+            CHECK(low >= 0);
+            if (loose) CHECK(high <= q.channels * q.length * size);
+        }
+    }
+}
+
+TEST_CASE("conv1d.bwd_btc: loose stores of a warp write every channel once, and none outside") {
+    for (const int vec : {2, 4})
+        for (int left = 1; left <= 31 * vec; ++left)
+            for (int h = 0; h < vec; ++h) {
+                std::vector<int> seen(static_cast<size_t>(34 * vec), 0); // from element -vec on
+                for (int lane = 0; lane < 32; ++lane) {
+                    const uint32_t byte = conv1d_bwd_btc_alone(lane, left, vec) >> (8 * h);
+                    for (int e = 0; e < vec; ++e)
+                        if ((byte & 1u) != 0 || (byte >> (e + 1) & 1u) != 0)
+                            ++seen[static_cast<size_t>(vec + lane * vec - h + e)];
+                }
+                int wrong = 0;
+                for (int i = 0; i < static_cast<int>(seen.size()); ++i)
+                    wrong += seen[static_cast<size_t>(i)] != (i >= vec && i < vec + left);
+                INFO(vec, ' ', left, ' ', h);
+                CHECK(wrong == 0);
+            }
 }
 
 TEST_CASE("conv1d.bwd_btc: large problems run in whole waves, with room for many copies") {
     for (const conv1d_problem &p : problems()) {
         if (time_contiguous(p) || p.batch * p.channels * p.length < 10000000) continue;
         INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
-        conv1d_bwd_args a;
+        conv1d_btc_args a;
         const conv1d_launch l = fill(p, &a);
         const int taps = conv1d_bwd_taps(p.width);
         const int64_t resident = sms * conv1d_bwd_btc_blocks(p.x.type, taps, false);
@@ -216,8 +318,8 @@ TEST_CASE("conv1d.bwd_btc: large problems run in whole waves, with room for many
         // an H200 has 227 KiB of shared memory; each block has all slots but one on their way
         const int64_t blocks = resident / sms;
         CHECK(blocks * (l.smem_bytes + 1024) <= 227 * 1024);
-        const int64_t slot = conv1d_bwd_btc_slot(p.x.type, taps, false);
-        CHECK(blocks * slot * (conv1d_bwd_btc_depth(p.x.type, taps, false) - 1) >= 40 * 1024);
+        const int64_t slot = conv1d_bwd_btc_slot(p.x.type, taps);
+        CHECK(blocks * slot * (conv1d_bwd_btc_depth(p.x.type, taps) - 1) >= 40 * 1024);
     }
 }
 

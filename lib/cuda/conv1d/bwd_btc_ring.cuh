@@ -1,86 +1,14 @@
-// conv1d.bwd_btc's ring: tiles of x and dy on their way from global to shared memory. A thread
-// reads only what it copied itself, so that no barrier is needed.
-//
-// Loose threads have channels whose elements lie anywhere: of 16-bit rows they copy the words of 4
-// bytes that hold them, and shift when they read.
+// conv1d.bwd_btc's ring: tiles of x and dy on their way from global to shared memory, and dx of
+// loose channels on its way out. A warp reads only what its own lanes copied.
 #pragma once
 
-#include "lib/cuda/common/convert.cuh"
+#include "lib/cuda/common/async_copy.cuh"
 #include "lib/cuda/conv1d/bwd_btc_layout.h"
-
-#ifndef __CUDACC__
-#    include <cstring>
-#endif
 
 namespace plait::impl::cuda {
 
-/// Bytes of a copy that begin with `used` bytes of the tensor; the others become 0 unread. Half a
-/// word is read at once: as an asynchronous copy it counts as a whole one, beyond the tensor.
-template <int Bytes>
-__device__ __forceinline__ void conv1d_btc_copy(char *to, const void *from, int used) {
-    if constexpr (Bytes == 4) {
-        if (used == 2) {
-            *reinterpret_cast<uint32_t *>(to) = __ldg(static_cast<const uint16_t *>(from));
-            return;
-        }
-    }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(Bytes), "r"(used)
-                 : "memory");
-#elif defined(__CUDACC__)
-    using access = typename raw_access<Bytes>::type;
-    access v = {};
-    if (used == Bytes) {
-        v = *static_cast<const access *>(from);
-    } else if (used > 0) {
-        for (int i = 0; i < used / 2; ++i)
-            reinterpret_cast<uint16_t *>(&v)[i] = static_cast<const uint16_t *>(from)[i];
-    }
-    *reinterpret_cast<access *>(to) = v;
-#else
-    for (int i = 0; i < Bytes; i += 2) {
-        const uint16_t v =
-            i < used
-                ? __ldg(reinterpret_cast<const uint16_t *>(static_cast<const char *>(from) + i))
-                : uint16_t{0};
-        std::memcpy(to + i, &v, 2);
-    }
-#endif
-}
-
-template <int Bytes> __device__ __forceinline__ void conv1d_btc_copy(char *to, const void *from) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(Bytes)
-                 : "memory");
-#else
-    using access = typename raw_access<Bytes>::type;
-    *reinterpret_cast<access *>(to) = __ldg(static_cast<const access *>(from));
-#endif
-}
-
-__device__ __forceinline__ void conv1d_btc_commit() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/// All but the last `Left` groups have arrived.
-template <int Left> __device__ __forceinline__ void conv1d_btc_wait() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
-#endif
-}
-
-/// Bytes of a few tokens fit 32 bits, so that an address is one sum away from the tile's.
-template <class T>
-__device__ __forceinline__ T *conv1d_btc_off(T *p, int tokens, const conv1d_view &v) {
-    const int bytes = tokens * (static_cast<int>(v.t) * static_cast<int>(sizeof(T)));
-    return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) +
-                                 static_cast<uintptr_t>(static_cast<intptr_t>(bytes)));
+template <class T> __device__ __forceinline__ T *conv1d_btc_on(T *p, int64_t bytes) {
+    return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(bytes));
 }
 
 /// The 32 bits of two words from bit `shift`, modulo 32, on.
@@ -92,153 +20,250 @@ __device__ __forceinline__ uint32_t conv1d_btc_shift(uint32_t low, uint32_t high
 #endif
 }
 
-/// Where the tiles of a row come from.
+/// The upper 32 bits of two words shifted up by `shift`, modulo 32.
+__device__ __forceinline__ uint32_t conv1d_btc_shift_up(uint32_t low, uint32_t high,
+                                                        uint32_t shift) {
+#ifdef __CUDACC__
+    return __funnelshift_l(low, high, shift);
+#else
+    return static_cast<uint32_t>((static_cast<uint64_t>(high) << 32 | low) << (shift & 31u) >> 32);
+#endif
+}
+
+/// Is computed here, by all lanes, not where some of them use it.
+__device__ __forceinline__ void conv1d_btc_keep([[maybe_unused]] uint32_t &v) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(v));
+#endif
+}
+__device__ __forceinline__ void conv1d_btc_keep([[maybe_unused]] int64_t &v) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(v));
+#endif
+}
+__device__ __forceinline__ void conv1d_btc_keep(uint2 &v) {
+    conv1d_btc_keep(v.x);
+    conv1d_btc_keep(v.y);
+}
+
+/// Where the lanes of a walk find its rows.
+template <class Case> struct conv1d_btc_lane {
+    const conv1d_btc_args &a;
+    int lane;                      ///< of the walk
+    int last;                      ///< lane of the walk
+    int ahead;                     ///< lanes of the walk in warps before
+    unsigned mask;                 ///< lanes of the walk, in the warp
+    int left;                      ///< channels of the warp
+    bool active;                   ///< some are the lane's
+    const conv1d_btc_range *range; ///< of the thread
+    shared_at put;                 ///< in the first slot, of the lane's first chunk
+    shared_at get;                 ///< in the first slot, of the lane's cell
+
+    static constexpr int row = 32 * Case::cell;
+
+    __device__ __forceinline__ conv1d_btc_lane(const conv1d_btc_args &args, char *ring, int64_t c0)
+        : a(args), range(nullptr) {
+        const int thread = static_cast<int>(threadIdx.x);
+        const conv1d_btc_spot spot =
+            conv1d_btc_spot_of(thread, a.log_lanes, Case::taps, Case::cell, Case::chunk);
+        last = spot.last, lane = spot.lane, ahead = spot.ahead;
+        put = shared_at_of(ring + spot.put), get = shared_at_of(ring + spot.get);
+        mask = ~0u >> (31 - last) << (thread & 31 & ~last);
+        const int64_t rest = a.channels - c0 - spot.ahead * Case::vec;
+        const int most = min(a.group, 32 * Case::vec);
+        left = rest < 0 ? 0 : rest < most ? static_cast<int>(rest) : most;
+        active = lane * Case::vec < left;
+        if (Case::loose && lane == last) get = get - Case::cell; // no channels; reads two cells
+    }
+    /// The lanes' copies are there for all of them, and all have read what they read before.
+    __device__ __forceinline__ void meet() const {
+        if (Case::loose || mask == ~0u) {
+            __syncwarp();
+        } else {
+            __syncwarp(mask);
+        }
+    }
+    /// What the lane copies. Few ask, so that it has no registers.
+    __device__ __forceinline__ conv1d_btc_spot spot() const {
+        uint32_t thread = threadIdx.x;
+        conv1d_btc_keep(thread);
+        conv1d_btc_spot s = conv1d_btc_spot_of(static_cast<int>(thread), a.log_lanes, Case::taps,
+                                               Case::cell, Case::chunk);
+        // chunks without channels of the warp are filled with its first ones, and not used
+        if (s.chunk >= left * Case::size + (Case::loose ? Case::cell - Case::size : 0)) s.chunk = 0;
+        return s;
+    }
+};
+
+/// Where the next copies of a walk are read.
 template <class Case> struct conv1d_btc_source {
     using bits = typename Case::bits;
-    static constexpr int taps = Case::taps, history = Case::history, vec = Case::vec;
-    static constexpr bool words = Case::loose && sizeof(bits) == 2;
+    static constexpr int each = Case::chunk / Case::cell;
+    const char *x, *dy; ///< of the lane's chunk, of the last tokens of the next tile
 
-    const conv1d_bwd_args &a;
-    const bits *x, *dy;               ///< of token `history` before the next tile; of its first
-    const bits *x_lowest, *dy_lowest; ///< of the tensors
-    uint32_t x_bit, dy_bit;           ///< words: 8 times the addresses of the tile that is read
-    int left;                         ///< loose: channels of the row from the thread's on
-    bool careful;
-
-    __device__ __forceinline__ static int64_t down(int64_t n) { return n < 0 ? n : 0; }
-    __device__ __forceinline__ static const bits *lowest(const void *p, const conv1d_view &v,
-                                                         const conv1d_bwd_args &a) {
-        return static_cast<const bits *>(p) + down((a.batch - 1) * v.b) +
-               down((a.length - 1) * v.t);
+    __device__ __forceinline__ void start(const conv1d_btc_lane<Case> &l, int64_t c0, int64_t b,
+                                          int tile) {
+        const conv1d_btc_args &a = l.a;
+        const conv1d_btc_spot s = l.spot();
+        const int64_t top = int64_t{tile} * Case::taps + s.token - each + 1; // x
+        x = static_cast<const char *>(a.x) +
+            (b * a.vx.b + c0) * static_cast<int64_t>(sizeof(bits)) + top * a.x_step + s.chunk;
+        dy = static_cast<const char *>(a.dy) +
+             (b * a.vdy.b + c0) * static_cast<int64_t>(sizeof(bits)) +
+             (top + Case::history) * a.dy_step + s.chunk;
     }
-    __device__ __forceinline__ conv1d_btc_source(const conv1d_bwd_args &args, int64_t b, int64_t c)
-        : a(args), x(static_cast<const bits *>(a.x) + b * a.vx.b + c),
-          dy(static_cast<const bits *>(a.dy) + b * a.vdy.b + c), x_lowest(lowest(a.x, a.vx, a)),
-          dy_lowest(lowest(a.dy, a.vdy, a)), x_bit(0), dy_bit(0),
-          left(a.channels - c < 8 ? static_cast<int>(a.channels - c) : 8),
-          careful(words &&
-                  (left < vec + 2 || a.vx.t < 0 || a.vx.b < 0 || a.vdy.t < 0 || a.vdy.b < 0)) {}
-
-    /// From tile t0 on.
-    __device__ __forceinline__ void start(int t0) {
-        x += (t0 - history) * a.vx.t;
-        dy += t0 * a.vdy.t;
-        x_bit = 8u * static_cast<uint32_t>(reinterpret_cast<uintptr_t>(x));
-        dy_bit = 8u * static_cast<uint32_t>(reinterpret_cast<uintptr_t>(dy));
+    __device__ __forceinline__ static const char *aligned(const char *p) {
+        if constexpr (!Case::loose) return p;
+        return reinterpret_cast<const char *>(reinterpret_cast<uintptr_t>(p) &
+                                              ~static_cast<uintptr_t>(Case::cell - 1));
     }
-    __device__ __forceinline__ void step() {
-        x = conv1d_btc_off(x, -taps, a.vx);
-        dy = conv1d_btc_off(dy, -taps, a.vdy);
-    }
-    /// The tile that is read moves on.
-    __device__ __forceinline__ void passed() {
-        if constexpr (words) {
-            x_bit -= 16u * taps * static_cast<uint32_t>(a.vx.t);
-            dy_bit -= 16u * taps * static_cast<uint32_t>(a.vdy.t);
-        }
-    }
-
-    template <bool Dy> __device__ __forceinline__ static int place(int r) {
-        return ((Dy ? taps : 0) + r) * Case::threads * Case::cell;
-    }
-    template <bool Dy> __device__ __forceinline__ void one(char *slot, int r) const {
-        const bits *const p = Dy ? conv1d_btc_off(dy, r, a.vdy) : conv1d_btc_off(x, r, a.vx);
-        char *const to = slot + place<Dy>(r);
-        if constexpr (words) {
-            const uint32_t *const w =
-                reinterpret_cast<const uint32_t *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t{3});
+    /// A tile whose copies lie in the tensors.
+    __device__ __forceinline__ void fetch(const conv1d_btc_lane<Case> &l, int slot) {
+        constexpr int row = conv1d_btc_lane<Case>::row;
+        const shared_at to = l.put + slot;
 #pragma unroll
-            for (int i = 0; i <= vec / 2; ++i) conv1d_btc_copy<4>(to + 4 * i, w + i);
-        } else if constexpr (Case::loose) {
-            conv1d_btc_copy<4>(to, p);
-            conv1d_btc_copy<4>(to + 4, p + 1, left > 1 ? 4 : 0);
-        } else {
-            conv1d_btc_copy<Case::cell>(to, p);
+        for (int r = Case::taps - each; r >= 0; r -= each) {
+            async_copy<Case::chunk>(to + r * row, aligned(x));
+            async_copy<Case::chunk>(to + (Case::taps + r) * row, aligned(dy));
+            x = conv1d_btc_on(x, l.a.x_hop);
+            dy = conv1d_btc_on(dy, l.a.dy_hop);
         }
     }
-    template <bool Dy>
-    __device__ __forceinline__ void one_checked(char *slot, int r, bool there) const {
-        const bits *const p = Dy ? conv1d_btc_off(dy, r, a.vdy) : conv1d_btc_off(x, r, a.vx);
-        char *const to = slot + place<Dy>(r);
-        if constexpr (words) {
-            const int half = static_cast<int>(reinterpret_cast<uintptr_t>(p) & 2u);
-            const uint32_t *const w =
-                reinterpret_cast<const uint32_t *>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t{3});
-            const int used = there ? 2 * left + half : 0;
-            if (there && half && p == (Dy ? dy_lowest : x_lowest)) {
-                // what is before the first element of a tensor is not read
-                reinterpret_cast<uint16_t *>(to)[0] = 0;
-                reinterpret_cast<uint16_t *>(to)[1] = *p;
+    /// Loose chunks at an end of the tensor: element by element.
+    __device__ __forceinline__ static void pick(shared_at to, const char *from, const void *base,
+                                                int64_t begin, int64_t end) {
+        conv1d_btc_keep(begin); // rare: no registers in the loop
+        conv1d_btc_keep(end);
+        const bits *const p = reinterpret_cast<const bits *>(aligned(from));
+        const bits *const low = static_cast<const bits *>(base) + begin;
+        const bits *const high = static_cast<const bits *>(base) + end;
+        if (p >= low && p + Case::vec <= high) {
+            async_copy<Case::chunk>(to, p);
+            return;
+        }
+#pragma unroll
+        for (int e = 0; e < Case::vec; ++e)
+            store_shared<bits>(to + e * static_cast<int>(sizeof(bits)),
+                               p + e >= low && p + e < high ? __ldg(p + e) : bits{0});
+    }
+    /// Any tile; tokens outside of the row become zeros.
+    __device__ __forceinline__ void fetch_checked(const conv1d_btc_lane<Case> &l, int slot,
+                                                  int tile) {
+        constexpr int row = conv1d_btc_lane<Case>::row;
+        const conv1d_btc_args &a = l.a;
+        const int end = static_cast<int>(a.length), token = l.spot().token;
+#pragma unroll
+        for (int r = Case::taps - each; r >= 0; r -= each) {
+            const int t = tile * Case::taps + r + token, of_x = t - Case::history;
+            const shared_at to = l.put + (slot + r * row), to_dy = to + Case::taps * row;
+            const bool there = of_x >= 0 && of_x < end, there_dy = t < end;
+            if constexpr (Case::loose) {
+                if (there) {
+                    pick(to, x, a.x, a.x_begin, a.x_end);
+                } else {
+                    async_copy<Case::chunk>(to, a.x, false);
+                }
+                if (there_dy) {
+                    pick(to_dy, dy, a.dy, a.dy_begin, a.dy_end);
+                } else {
+                    async_copy<Case::chunk>(to_dy, a.dy, false);
+                }
             } else {
-                conv1d_btc_copy<4>(to, w, used < 4 ? used : 4);
+                async_copy<Case::chunk>(to, there ? x : a.x, there);
+                async_copy<Case::chunk>(to_dy, there_dy ? dy : a.dy, there_dy);
             }
-#pragma unroll
-            for (int i = 1; i <= vec / 2; ++i) {
-                const int more = used - 4 * i;
-                conv1d_btc_copy<4>(to + 4 * i, more > 0 ? w + i : w,
-                                   more < 0   ? 0
-                                   : more < 4 ? more
-                                              : 4);
-            }
-        } else if constexpr (Case::loose) {
-            conv1d_btc_copy<4>(to, p, there ? 4 : 0);
-            conv1d_btc_copy<4>(to + 4, p + 1, there && left > 1 ? 4 : 0);
-        } else {
-            conv1d_btc_copy<Case::cell>(to, p, there ? Case::cell : 0);
-        }
-    }
-
-    /// The next tile: all its tokens, and those before it, are in the row.
-    __device__ __forceinline__ void fetch(char *slot) const {
-#pragma unroll
-        for (int r = taps - 1; r >= 0; --r) {
-            one<false>(slot, r);
-            one<true>(slot, r);
-        }
-    }
-    __device__ __forceinline__ void fetch_checked(char *slot, int t0, int end) const {
-#pragma unroll
-        for (int r = taps - 1; r >= 0; --r) {
-            const int t = t0 + r - history;
-            one_checked<false>(slot, r, t >= 0 && t < end);
-            one_checked<true>(slot, r, t0 + r < end);
-        }
-    }
-
-    template <bool Dy>
-    __device__ __forceinline__ void read(const char *slot, int r, float (&out)[vec]) const {
-        const char *const cell = slot + place<Dy>(r);
-        if constexpr (words) {
-            uint32_t w[vec / 2 + 1];
-            if constexpr (vec == 2) {
-                const uint2 both = *reinterpret_cast<const uint2 *>(cell);
-                w[0] = both.x, w[1] = both.y;
-            } else {
-#pragma unroll
-                for (int i = 0; i <= vec / 2; ++i)
-                    w[i] = reinterpret_cast<const uint32_t *>(cell)[i];
-            }
-            const uint32_t stride = 16u * static_cast<uint32_t>(Dy ? a.vdy.t : a.vx.t);
-            const uint32_t bit = (Dy ? dy_bit : x_bit) + static_cast<uint32_t>(r) * stride;
-#pragma unroll
-            for (int i = 0; i < vec / 2; ++i)
-                widen_pair<Case::type>(conv1d_btc_shift(w[i], w[i + 1], bit), out[2 * i],
-                                       out[2 * i + 1]);
-        } else {
-            widen_raw<Case::type, Case::log_vec>(
-                *reinterpret_cast<const raw_elements<Case::type, Case::log_vec> *>(cell), out);
-        }
-    }
-
-    /// x of token t0 + r, r > 0, of the tile that `start` named.
-    __device__ __forceinline__ void direct(int r, int t0, int end, float (&out)[vec]) const {
-#pragma unroll
-        for (int e = 0; e < vec; ++e) {
-            out[e] = 0;
-            if (r > 0 && t0 + r < end && (!Case::loose || e < left))
-                out[e] = widen<Case::type>(__ldg(conv1d_btc_off(x, history + r, a.vx) + e));
+            x = conv1d_btc_on(x, a.x_hop);
+            dy = conv1d_btc_on(dy, a.dy_hop);
         }
     }
 };
+
+/// The lane's channels of token r of a tile; loose: the row's group begins `from` bytes behind the
+/// first chunk.
+template <class Case, bool Dy>
+__device__ __forceinline__ void conv1d_btc_read(const conv1d_btc_lane<Case> &l, int slot, int r,
+                                                uint32_t from, float (&out)[Case::vec]) {
+    constexpr int words = Case::cell / 4, row = conv1d_btc_lane<Case>::row;
+    const shared_at at = l.get + (slot + ((Dy ? Case::taps : 0) + r) * row);
+    uint32_t v[words];
+    if constexpr (Case::loose) {
+        uint32_t w[words + 1];
+        const shared_at first = at + static_cast<int>(from & 4u);
+#pragma unroll
+        for (int i = 0; i <= words; ++i) load_words<1>(first + 4 * i, w + i);
+#pragma unroll
+        for (int i = 0; i < words; ++i) v[i] = conv1d_btc_shift(w[i], w[i + 1], 8 * from);
+    } else {
+        load_words<words>(at, v);
+    }
+    if constexpr (Case::size == 4) {
+#pragma unroll
+        for (int e = 0; e < Case::vec; ++e) out[e] = __uint_as_float(v[e]);
+    } else {
+#pragma unroll
+        for (int e = 0; e < Case::vec; e += 2) widen_pair<Case::type>(v[e / 2], out[e], out[e + 1]);
+    }
+}
+
+/// dx of a token, of the lane's channels, at `at`. Loose: lanes exchange what lies in aligned
+/// chunks; elements of a chunk that is not the group's alone are stored one by one.
+template <class Case>
+__device__ __forceinline__ void conv1d_btc_store(const conv1d_btc_lane<Case> &l, char *at,
+                                                 const float (&dx)[Case::vec]) {
+    using bits = typename Case::bits;
+    constexpr int words = Case::cell / 4;
+    if constexpr (!Case::loose) {
+        raw_elements<Case::type, Case::log_vec> v;
+        if constexpr (Case::size == 4) {
+            v.x = __float_as_uint(dx[0]), v.y = __float_as_uint(dx[1]);
+        } else if constexpr (words == 2) {
+            v.x = round_pair<Case::type>(dx[0], dx[1]), v.y = round_pair<Case::type>(dx[2], dx[3]);
+        } else {
+            v = round_pair<Case::type>(dx[0], dx[1]);
+        }
+        conv1d_btc_keep(v);
+        if (l.active) __stcs(reinterpret_cast<decltype(v) *>(at), v);
+    } else {
+        uint32_t v[words];
+        if constexpr (Case::size == 4) {
+#pragma unroll
+            for (int e = 0; e < Case::vec; ++e) v[e] = __float_as_uint(dx[e]);
+        } else {
+#pragma unroll
+            for (int e = 0; e < Case::vec; e += 2)
+                v[e / 2] = round_pair<Case::type>(dx[e], dx[e + 1]);
+        }
+        const uint32_t from = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at)) &
+                              static_cast<uint32_t>(Case::cell - 1);
+        const uint32_t before = __shfl_up_sync(~0u, v[words - 1], 1);
+        if constexpr (words == 2) {
+            const uint32_t first = __shfl_up_sync(~0u, v[0], 1);
+            const bool half = from & 4u;
+            const uint32_t low = half ? first : before, middle = half ? before : v[0];
+            const uint32_t high = half ? v[0] : v[1];
+            v[0] = conv1d_btc_shift_up(low, middle, 8 * from);
+            v[1] = conv1d_btc_shift_up(middle, high, 8 * from);
+        } else {
+            v[0] = conv1d_btc_shift_up(before, v[0], 8 * from);
+        }
+        char *const chunk = at - from;
+        const uint32_t alone = l.range->alone >> (8 / Case::size * from);
+        if (alone & 1u) {
+            if constexpr (words == 2) {
+                __stcs(reinterpret_cast<uint2 *>(chunk), make_uint2(v[0], v[1]));
+            } else {
+                __stcs(reinterpret_cast<uint32_t *>(chunk), v[0]);
+            }
+        }
+        if (alone & ((2u << Case::vec) - 2u)) {
+#pragma unroll
+            for (int e = 0; e < Case::vec; ++e)
+                if (alone & 2u << e)
+                    __stcs(reinterpret_cast<bits *>(chunk) + e,
+                           static_cast<bits>(Case::size == 4 ? v[e * Case::size / 4]
+                                                             : v[e / 2] >> (16 * (e & 1))));
+        }
+    }
+}
 
 } // namespace plait::impl::cuda

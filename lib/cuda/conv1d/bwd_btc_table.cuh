@@ -7,11 +7,9 @@
 
 namespace plait::impl::cuda {
 
-template <scalar S, int Taps, bool Loose, bool Marked, conv1d_act Act>
-kernel_entry conv1d_bwd_btc_entry() {
-    static const conv1d_name name =
-        conv1d_bwd_btc_variant(S, Taps, Marked, Act == conv1d_act::silu, Loose);
-    return make_kernel_entry<&conv1d_bwd_btc<conv1d_btc_case<S, Taps, Loose, Marked, Act>>>(
+template <scalar S, int Taps, bool Loose, conv1d_act Act> kernel_entry conv1d_bwd_btc_entry() {
+    static const conv1d_name name = conv1d_bwd_btc_variant(S, Taps, Act == conv1d_act::silu, Loose);
+    return make_kernel_entry<&conv1d_bwd_btc<conv1d_btc_case<S, Taps, Loose, Act>>>(
         "conv1d.bwd_btc", name.text);
 }
 
@@ -19,26 +17,13 @@ template <scalar S> kernel_list conv1d_bwd_btc_list() {
     constexpr auto none = conv1d_act::none, silu = conv1d_act::silu, asked = conv1d_act::asked;
     constexpr bool v = false, l = true;
     static const kernel_entry entries[] = {
-        conv1d_bwd_btc_entry<S, 2, v, false, none>(),
-        conv1d_bwd_btc_entry<S, 2, l, false, none>(),
-        conv1d_bwd_btc_entry<S, 2, v, false, silu>(),
-        conv1d_bwd_btc_entry<S, 2, l, false, silu>(),
-        conv1d_bwd_btc_entry<S, 3, v, false, none>(),
-        conv1d_bwd_btc_entry<S, 3, l, false, none>(),
-        conv1d_bwd_btc_entry<S, 3, v, false, silu>(),
-        conv1d_bwd_btc_entry<S, 3, l, false, silu>(),
-        conv1d_bwd_btc_entry<S, 4, v, false, none>(),
-        conv1d_bwd_btc_entry<S, 4, l, false, none>(),
-        conv1d_bwd_btc_entry<S, 4, v, false, silu>(),
-        conv1d_bwd_btc_entry<S, 4, l, false, silu>(),
-        conv1d_bwd_btc_entry<S, 2, v, true, asked>(),
-        conv1d_bwd_btc_entry<S, 2, l, true, asked>(),
-        conv1d_bwd_btc_entry<S, 3, v, true, asked>(),
-        conv1d_bwd_btc_entry<S, 3, l, true, asked>(),
-        conv1d_bwd_btc_entry<S, 4, v, true, asked>(),
-        conv1d_bwd_btc_entry<S, 4, l, true, asked>(),
-        conv1d_bwd_btc_entry<S, 8, v, false, asked>(),
-        conv1d_bwd_btc_entry<S, 8, l, false, asked>(),
+        conv1d_bwd_btc_entry<S, 2, v, none>(),  conv1d_bwd_btc_entry<S, 2, l, none>(),
+        conv1d_bwd_btc_entry<S, 2, v, silu>(),  conv1d_bwd_btc_entry<S, 2, l, silu>(),
+        conv1d_bwd_btc_entry<S, 3, v, none>(),  conv1d_bwd_btc_entry<S, 3, l, none>(),
+        conv1d_bwd_btc_entry<S, 3, v, silu>(),  conv1d_bwd_btc_entry<S, 3, l, silu>(),
+        conv1d_bwd_btc_entry<S, 4, v, none>(),  conv1d_bwd_btc_entry<S, 4, l, none>(),
+        conv1d_bwd_btc_entry<S, 4, v, silu>(),  conv1d_bwd_btc_entry<S, 4, l, silu>(),
+        conv1d_bwd_btc_entry<S, 8, v, asked>(), conv1d_bwd_btc_entry<S, 8, l, asked>(),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

@@ -12,7 +12,7 @@
 namespace plait::impl::cuda {
 
 template <class A>
-__global__ void __launch_bounds__(conv1d_bwd_threads)
+__global__ void __launch_bounds__(conv1d_bwd_threads, 2)
     conv1d_bwd_reduce(const __grid_constant__ conv1d_bwd_reduce_args a) {
     extern __shared__ __align__(16) char shared[];
     double *const sums = reinterpret_cast<double *>(shared);
@@ -27,9 +27,14 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
         double sum = 0;
         if (column < columns) {
             const A *const from = static_cast<const A *>(a.partial) + column;
-#pragma unroll 8
-            for (int64_t s = slice; s < a.slots; s += slices)
-                sum += static_cast<double>(from[s * columns]);
+            for (int64_t s = slice; s < a.slots; s += int64_t{4} * slices) {
+                A part[4]; // all on their way before the first is added
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    part[i] = s + i * slices < a.slots ? from[(s + i * slices) * columns] : A(0);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) sum += static_cast<double>(part[i]);
+            }
         }
         __syncthreads(); // the sums of the last columns are read
         sums[thread] = sum;

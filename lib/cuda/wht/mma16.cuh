@@ -58,7 +58,8 @@ __device__ __forceinline__ void wht_mma16_fill(const wht_mma16_args &args, int64
         for (int i = 0; i < wht_mma16_copies; ++i) {
             const uint32_t at = wht_mma16_copy(lane, i);
             if (!wht_mma16_present(c, args.rows - first, at)) break;
-            async_copy_16(chunk + 2 * at, x + wht_mma16_offset(c, at, args.x_row_stride));
+            async_copy<16>(shared_at_of(chunk + 2 * at),
+                           x + wht_mma16_offset(c, at, args.x_row_stride));
         }
     } else {
         auto *to = reinterpret_cast<uint16_t *>(chunk);
@@ -281,7 +282,8 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
         for (int half = 0; half < c.halves; ++half) {
             wht_mma16_fill<Case>(args, tile, half, warp, lane, chunk + (2 * half << c.log_part));
         }
-        async_copies_arrived();
+        async_commit();
+        async_wait<0>();
         __syncwarp(); // those of other lanes too
 #pragma unroll 1
         for (int half = 0; half < c.halves; ++half) {

@@ -1,0 +1,181 @@
+// conv1d.bwd_btc_marks: which taps of a token count, for conv1d.bwd_btc, and which tiles have a
+// token whose mark is not full. A thread a tile, a warp a word of flags.
+// conv1d.bwd_btc_fix: behind conv1d.bwd_btc, which leaves out what states enter: of sequences with
+// a first state the first K-1 tokens (dx, and their part of dw and dbias), dx of the last tokens,
+// which the gradient of the last state meets, and the gradient of the first state. Blocks of the
+// first kind sum a slice of the sequences for 256 channels, in order; the others take an element a
+// thread, neighbouring channels side by side. A g costs K taps, an element K g; f32 accumulators,
+// one rounding, the bits of conv1d.bwd_btc. Bytes: a few tokens of a sequence, again.
+#pragma once
+
+#include "lib/cuda/conv1d/bwd_access.cuh"
+#include "lib/cuda/conv1d/bwd_btc_layout.h"
+#include "lib/cuda/conv1d/bwd_math.cuh"
+
+namespace plait::impl::cuda {
+
+__device__ __forceinline__ conv1d_mark conv1d_btc_mark_of(const conv1d_btc_args &a,
+                                                          const conv1d_sequence &s, int64_t b,
+                                                          int64_t t) {
+    conv1d_mark m = {0, 0};
+    // the first tokens of a sequence with a state are left to conv1d.bwd_btc_fix
+    if (!conv1d_live(a, s, b, t)) return m;
+    if (!a.state_in || t - s.begin >= a.width - 1) {
+        m.back = 1;
+        for (int j = 1; j < a.width; ++j)
+            if (t - j < 0 || (t - j >= s.begin && conv1d_counts(a, s, b, t, t - j)))
+                m.back |= 1u << j;
+    }
+    for (int j = 1; j < a.width; ++j)
+        if (t + j >= a.length ||
+            (t + j < s.end && (!a.seq_idx || conv1d_id(a, b, t + j) == conv1d_id(a, b, t))))
+            m.ahead |= 1u << j;
+    return m;
+}
+
+__global__ void __launch_bounds__(conv1d_bwd_btc_mark_threads)
+    conv1d_bwd_btc_marks(const __grid_constant__ conv1d_btc_args a) {
+    const int64_t words = (a.tiles + 31) >> 5, all = a.batch * words;
+    const int64_t step = int64_t{gridDim.x} * (conv1d_bwd_btc_mark_threads / 32);
+    const int lane = static_cast<int>(threadIdx.x & 31u);
+    const conv1d_mark full = conv1d_full_mark(a.width);
+    uint16_t *const marks = static_cast<uint16_t *>(a.marks_out);
+    uint32_t *const flags =
+        reinterpret_cast<uint32_t *>(static_cast<char *>(a.marks_out) + a.flags_at);
+    for (int64_t word = int64_t{blockIdx.x} * (conv1d_bwd_btc_mark_threads / 32) +
+                        static_cast<int64_t>(threadIdx.x >> 5);
+         word < all; word += step) {
+        const int64_t b = word / words, tile = ((word - b * words) << 5) + lane;
+        const int64_t first = tile * a.tile, last = min(first + a.tile, a.length);
+        int edge = 0;
+        conv1d_sequence s = {-1, 0, 0};
+        for (int64_t t = first; t < last; ++t) {
+            if (t == first || a.packed) s = conv1d_sequence_of(a, b, t);
+            const conv1d_mark m = conv1d_btc_mark_of(a, s, b, t);
+            marks[b * a.length + t] = static_cast<uint16_t>(m.back | m.ahead << 8);
+            edge |= m.back != full.back || m.ahead != full.ahead;
+        }
+        const uint32_t bits = __ballot_sync(0xffffffffu, edge);
+        if (lane == 0) flags[word] = bits;
+    }
+}
+
+/// The sequence of a row of states.
+__device__ __forceinline__ conv1d_sequence conv1d_btc_sequence(const conv1d_btc_args &a,
+                                                               int64_t n) {
+    if (!a.packed) return {n, 0, a.length};
+    return {n, a.spans[n].begin, a.spans[n].end};
+}
+
+/// g of a token of the sequence.
+template <bool Fast>
+__device__ __forceinline__ float conv1d_btc_fix_g(const conv1d_btc_args &a,
+                                                  const conv1d_sequence &s, int64_t b, int64_t c,
+                                                  int64_t t) {
+    if (!conv1d_live(a, s, b, t)) return 0.0f;
+    const float dy = conv1d_load<float>(a.dy, conv1d_at(a.vdy, b, c, t), a.vdy.type);
+    return a.silu ? conv1d_silu_gradient<Fast>(dy, conv1d_pre<float>(a, s, b, c, t)) : dy;
+}
+
+/// What the g of tokens behind p, from p + first on, add to position p.
+template <bool Fast>
+__device__ __forceinline__ float conv1d_btc_fix_sum(const conv1d_btc_args &a,
+                                                    const conv1d_sequence &s, int64_t b, int64_t c,
+                                                    int64_t p, int first) {
+    float sum = 0;
+#pragma unroll 4
+    for (int j = first; j < a.width; ++j) {
+        const int64_t t = p + j;
+        if (t < s.begin || t >= s.end) continue;
+        if (!conv1d_live(a, s, b, t) || !conv1d_counts(a, s, b, t, p)) continue;
+        const float w = conv1d_load<float>(a.w, c * a.vw.c + (a.width - 1 - j) * a.vw.t, a.vw.type);
+        sum = conv1d_fma(w, conv1d_btc_fix_g<Fast>(a, s, b, c, t), sum);
+    }
+    return sum;
+}
+
+/// Element `which` of a sequence: the first tokens, the last ones, entries of the first state.
+template <bool Fast>
+__device__ __forceinline__ void conv1d_btc_fix_element(const conv1d_btc_args &a, int64_t n,
+                                                       int64_t which, int64_t c) {
+    const conv1d_sequence s = conv1d_btc_sequence(a, n);
+    const int64_t b = a.packed ? 0 : n;
+    if (which >= int64_t{a.head} + a.tails) {
+        const int64_t i = which - a.head - a.tails, p = s.begin + i - a.entries;
+        float sum = 0;
+        if (s.end > s.begin) {
+            sum = conv1d_add(conv1d_btc_fix_sum<Fast>(a, s, b, c, p, 1),
+                             conv1d_tail<float>(a, s, b, c, p));
+        } else if (s.end == s.begin && a.dstate_out) {
+            sum = conv1d_load<float>(a.dstate_out, conv1d_at(a.vdstate_out, n, c, i),
+                                     a.vdstate_out.type);
+        }
+        conv1d_store(a.dstate_in, conv1d_at(a.vdstate_in, n, c, i), a.vdstate_in.type, sum);
+        return;
+    }
+    const bool head = which < a.head;
+    const int64_t p = head ? s.begin + which : s.end - a.tails + (which - a.head);
+    // a token that is among the first ones too is written once
+    if (!a.dx || p >= s.end || p < s.begin + (head ? 0 : a.head)) return;
+    float dx = 0;
+    if (conv1d_live(a, s, b, p)) {
+        dx = conv1d_btc_fix_sum<Fast>(a, s, b, c, p, 0);
+        if (a.dstate_out) dx = conv1d_add(dx, conv1d_tail<float>(a, s, b, c, p));
+        if (a.residual)
+            dx = conv1d_add(dx, conv1d_load<float>(a.dy, conv1d_at(a.vdy, b, c, p), a.vdy.type));
+    }
+    conv1d_store(a.dx, conv1d_at(a.vdx, b, c, p), a.vdx.type, dx);
+}
+
+/// dw and dbias of the first tokens of a slice of the sequences.
+template <bool Fast>
+__device__ __forceinline__ void conv1d_btc_fix_sums(const conv1d_btc_args &a, int64_t slice,
+                                                    int64_t c) {
+    constexpr int most = conv1d_bwd_btc_longest;
+    float sums[most + 1] = {};
+    for (int64_t n = slice; n < a.sequences; n += a.slices) {
+        const conv1d_sequence s = conv1d_btc_sequence(a, n);
+        const int64_t b = a.packed ? 0 : n;
+        for (int64_t t = s.begin; t < min(s.begin + a.head, s.end); ++t) {
+            if (!conv1d_live(a, s, b, t)) continue;
+            const float g = conv1d_btc_fix_g<Fast>(a, s, b, c, t);
+            sums[most] = conv1d_add(sums[most], g);
+#pragma unroll
+            for (int k = 0; k < most; ++k) {
+                const int64_t p = t - (a.width - 1) + k;
+                if (k < a.width && conv1d_counts(a, s, b, t, p))
+                    sums[k] = conv1d_fma(g, conv1d_input<float>(a, s, b, c, p), sums[k]);
+            }
+        }
+    }
+    float *const to =
+        static_cast<float *>(a.partial) + (a.slots + slice) * (a.width + 1) * a.channels + c;
+#pragma unroll
+    for (int k = 0; k < most; ++k)
+        if (k < a.width) to[k * a.channels] = sums[k];
+    to[a.width * a.channels] = sums[most];
+}
+
+template <bool Fast>
+__global__ void __launch_bounds__(conv1d_bwd_threads, 2)
+    conv1d_bwd_btc_fix(const __grid_constant__ conv1d_btc_args a) {
+    const int64_t sums = int64_t{a.slices} * a.blocks;
+    const int64_t each = int64_t{a.head} + a.tails + a.entries_of;
+    const int64_t all = a.sequences * each * a.channels;
+    const int64_t blocks = sums + (all + conv1d_bwd_threads - 1) / conv1d_bwd_threads;
+    for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+        if (block < sums) {
+            const int64_t slice = block / a.blocks;
+            const int64_t c =
+                (block - slice * a.blocks) * conv1d_bwd_threads + static_cast<int64_t>(threadIdx.x);
+            if (c < a.channels) conv1d_btc_fix_sums<Fast>(a, slice, c);
+            continue;
+        }
+        const int64_t i = (block - sums) * conv1d_bwd_threads + static_cast<int64_t>(threadIdx.x);
+        if (i >= all) continue;
+        const int64_t row = i / a.channels, n = row / each;
+        conv1d_btc_fix_element<Fast>(a, n, row - n * each, i - row * a.channels);
+    }
+}
+
+} // namespace plait::impl::cuda
