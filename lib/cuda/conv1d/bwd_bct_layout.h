@@ -179,7 +179,6 @@ inline int conv1d_bwd_bct_deal(conv1d_bwd_args *a, const conv1d_problem &p, int6
     int64_t items = conv1d_ceil_div(96, a->tiles_per_walk); // of a pass
     if (items > conv1d_bwd_bct_most_items) items = conv1d_bwd_bct_most_items;
     const bool states = p.state_in.used() || p.dstate_out.used();
-    const bool even = ((p.x.b | p.x.c) & ((1 << conv1d_log_vec(p.x.type)) - 1)) == 0;
     a->large = 0;
     a->rows_per_walk = 0;
     if (conv1d_bwd_bct_exact(p) && p.width <= 4 && !states && a->slots == 1) {
@@ -187,7 +186,7 @@ inline int conv1d_bwd_bct_deal(conv1d_bwd_args *a, const conv1d_problem &p, int6
             a->walks = conv1d_ceil_div(a->items, items);
             return small;
         }
-        if (!even && a->tiles_per_walk >= 64 && a->items >= 5 * at_once &&
+        if (a->log_lanes <= 3 && a->tiles_per_walk >= 64 && a->items >= 5 * at_once &&
             a->items <= 2 * at_once * conv1d_bwd_bct_most_items) {
             // half of the items in large passes
             a->rows_per_walk = a->items / (2 * at_once);
