@@ -54,7 +54,7 @@ main_step main_of(way how, const conv1d_problem &p, const profile &device) {
     switch (how) {
     case way::bct:
         m.kernel = "conv1d.bwd_bct";
-        m.launch = conv1d_bwd_bct_fill(p, device.sms, &m.args);
+        m.launch = conv1d_bwd_bct_fill(p, device.sms, device.smem_per_block, &m.args);
         break;
     case way::btc:
         m.kernel = "conv1d.bwd_btc";
@@ -91,14 +91,14 @@ int64_t mark_tokens_bytes(way how, const conv1d_problem &p) {
         return conv1d_bwd_btc_flags_at(p.batch, p.length) +
                4 * p.batch * conv1d_ceil_div(tiles, 32);
     }
-    return p.batch * p.length * conv1d_mark_bytes(p.width) + conv1d_marks_slack;
+    return conv1d_marks_size(p.width, p.batch * p.length);
 }
 
 double marks_bytes(way how, const conv1d_problem &p) {
     if (!runs_marks(how, p)) return 0;
     return static_cast<double>(p.batch) * static_cast<double>(p.length) *
-               conv1d_mark_bytes(p.width) +
-           conv1d_marks_slack;
+               (conv1d_mark_bytes(p.width) + 1.0 / (1 << conv1d_marks_log_group)) +
+           2 * conv1d_marks_slack + 1;
 }
 
 int64_t accumulator_bytes(const conv1d_problem &p) { return scalar_bytes(p.accumulator); }
@@ -175,6 +175,17 @@ verdict applicable(const problem &problem, const profile &device, way how) {
 
 // ---- Cost --------------------------------------------------------------------------------------
 
+/// Of the copy bandwidth that conv1d.bwd_bct reaches on an H200 (measured): less where rows begin
+/// anywhere, for their ends, and with marks.
+double bct_share(const conv1d_problem &p) {
+    const bool even = ((p.x.b | p.x.c) & ((1 << conv1d_log_vec(p.x.type)) - 1)) == 0;
+    double slow = 1.1;
+    if (!even) slow += 0.145 + 227 / static_cast<double>(p.length);
+    if (p.state_in.used() || p.dstate_out.used()) slow += 0.08;
+    if (conv1d_bwd_bct_reads_marks(p)) slow += 0.85;
+    return 1 / slow;
+}
+
 /// Shares of the copy bandwidth for the bytes of x, dy and dx. Instructions decide for `any`: its
 /// elements go through accessors, taps and all.
 constexpr double any_share = 0.08;
@@ -218,6 +229,7 @@ cost estimate(const problem &problem, const profile &device, way how) {
         const double sums = wants_sums(p) ? 2 * partial_bytes(how, p, m) : 0;
         c.memory_seconds = (elements_of(p) * bytes + sums) / device.copy_bandwidth;
         if (how == way::btc) c.memory_seconds /= btc_memory_share;
+        if (how == way::bct) c.memory_seconds /= bct_share(p);
         c.compute_seconds =
             how == way::any
                 ? elements_of(p) * bytes * taps / (device.copy_bandwidth * any_share)

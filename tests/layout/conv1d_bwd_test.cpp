@@ -14,6 +14,7 @@ using namespace plait::impl;
 namespace {
 
 constexpr int sms = 132;
+constexpr int64_t smem_limit = 232448;
 
 conv1d_problem problem_of(scalar x, bool bct, int64_t b, int64_t c, int64_t l, int64_t k) {
     conv1d_problem p{};
@@ -53,13 +54,15 @@ bool time_contiguous(const conv1d_problem &p) { return p.x.t == 1 && p.x.c >= p.
 conv1d_launch fill(const conv1d_problem &p, conv1d_btc_args *a) {
     *a = {};
     static_cast<conv1d_bwd_args &>(*a) = conv1d_bwd_args_of(p);
-    return time_contiguous(p) ? conv1d_bwd_bct_fill(p, sms, a) : conv1d_bwd_btc_fill(p, sms, a);
+    return time_contiguous(p) ? conv1d_bwd_bct_fill(p, sms, smem_limit, a)
+                              : conv1d_bwd_btc_fill(p, sms, a);
 }
 
 } // namespace
 
-TEST_CASE("conv1d.bwd: walks cover every tile of every row once") {
+TEST_CASE("conv1d.bwd_btc: walks cover every tile of every row once") {
     for (const conv1d_problem &p : problems()) {
+        if (time_contiguous(p)) continue;
         conv1d_btc_args a;
         fill(p, &a);
         INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
@@ -94,6 +97,61 @@ TEST_CASE("conv1d.bwd: walks cover every tile of every row once") {
     }
 }
 
+TEST_CASE("conv1d.bwd_bct: passes have every item once, and share the device evenly") {
+    for (const conv1d_problem &p : problems()) {
+        if (!time_contiguous(p)) continue;
+        conv1d_btc_args a;
+        const conv1d_launch l = fill(p, &a);
+        INFO(p.batch, ' ', p.channels, ' ', p.length, ' ', p.width);
+        const int64_t tiles = conv1d_bwd_bct_channel_tiles(a);
+        CHECK(a.items == p.channels * a.slots);
+        // no item is empty, and together they are the channel
+        CHECK((a.slots - 1) * a.tiles_per_walk < tiles);
+        CHECK(a.slots * a.tiles_per_walk >= tiles);
+        CHECK(a.parts * (32 >> a.log_lanes) >= p.batch);
+        int64_t next = 0, most = 0;
+        for (int64_t n = 0; n < a.walks; ++n) {
+            const conv1d_bwd_pass pass = conv1d_bwd_bct_pass(a, n);
+            CHECK(pass.item == next);
+            CHECK(pass.items >= 1);
+            CHECK(pass.items <= conv1d_bwd_bct_most_items);
+            CHECK(pass.items * a.tiles_per_walk <= int64_t{1} << 30);
+            next += pass.items;
+            most = std::max<int64_t>(most, pass.items);
+        }
+        CHECK(next == a.items);
+        if (l.threads == 32 * conv1d_bwd_bct_small_warps && l.grid > sms) {
+            // blocks that are dealt out one after the other: enough for an even end
+            CHECK(l.grid == a.walks);
+            CHECK(a.walks >= 4 * sms * conv1d_bwd_bct_warps(4, false) / conv1d_bwd_bct_small_warps);
+            CHECK(most * a.tiles_per_walk * a.walks <
+                  2 * a.items * a.tiles_per_walk + 2 * 64 * a.walks);
+            continue;
+        }
+        CHECK(l.grid == std::min<int64_t>(a.walks, sms));
+        // tiles of the busiest block against those of all
+        const double share = static_cast<double>(p.channels * tiles) / sms;
+        const double busy = static_cast<double>(most * a.tiles_per_walk * (a.walks / l.grid));
+        if (p.batch * p.channels * p.length > 10000000) CHECK(busy < 1.05 * share + 64);
+    }
+}
+
+TEST_CASE("conv1d.bwd_bct: each warp has a sum of its own in each item that it meets") {
+    for (const int warps : {1, 3, 8, 20})
+        for (const int items : {1, 2, 7, conv1d_bwd_bct_most_items})
+            for (const int each : {1, 5, 16, 100}) {
+                const int tiles = items * each, share = (tiles + warps - 1) / warps;
+                std::vector<int> owners(
+                    static_cast<size_t>(conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items)));
+                for (int warp = 0; warp < warps; ++warp)
+                    for (int item = 0; item < items; ++item)
+                        if (std::max(warp * share, item * each) <
+                            std::min({(warp + 1) * share, tiles, (item + 1) * each}))
+                            ++owners[static_cast<size_t>(warp + item)];
+                CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
+            }
+}
+
 TEST_CASE("conv1d.bwd: partial sums are few, and do not grow with the batch and the length") {
     for (const conv1d_problem &p : problems()) {
         conv1d_btc_args a, longer;
@@ -109,7 +167,7 @@ TEST_CASE("conv1d.bwd: partial sums are few, and do not grow with the batch and 
         conv1d_problem q = p;
         q.batch *= 64;
         fill(q, &longer);
-        CHECK(longer.slots <= 2 * a.slots + 64);
+        CHECK(longer.slots <= 2 * a.slots + 2 * sms);
     }
 }
 
@@ -130,7 +188,7 @@ TEST_CASE("conv1d.bwd: the partition depends on the problem and the device alone
         CHECK(a.items == again.items);
         CHECK(la.threads >= 32);
         CHECK(la.grid >= 1);
-        CHECK(la.smem_bytes <= 48 * 1024);
+        CHECK(la.smem_bytes <= smem_limit);
     }
     CHECK(sizeof(conv1d_btc_args) <= 1024);
 }
@@ -155,19 +213,22 @@ TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") 
 }
 
 TEST_CASE("conv1d.bwd_bct: lanes of a ring have words of their own, behind their halo") {
-    constexpr int warps = conv1d_bwd_bct_threads / 32, stages = conv1d_bwd_bct_stages;
+    constexpr int stages = conv1d_bwd_bct_stages, parts = 2;
     for (const int log_vec : {2, 3})
         for (const int taps : {2, 3, 4, 8, 32}) {
             const int halo = conv1d_bwd_bct_halo(taps, log_vec);
             const int part = conv1d_bwd_bct_part(taps, log_vec);
+            const int ring = conv1d_bwd_bct_ring(taps, log_vec);
             CHECK(halo >= (taps - 1) * (16 >> log_vec));
             CHECK(halo % 16 == 0);
+            CHECK(ring % 16 == 0);
+            CHECK(ring == stages * parts * part + conv1d_bwd_bct_ledger);
             for (const bool marked : {false, true}) {
-                const int parts = marked ? 3 : 2, ring = part * parts * stages;
-                // an H200 has 227 KiB of shared memory, a kernel 48 without asking, its sums too
-                const int shared = warps * (ring + (taps + 1) * 4);
-                CHECK(shared <= 48 * 1024);
-                CHECK(conv1d_bwd_bct_blocks(taps, marked) * (shared + 1024) <= 227 * 1024);
+                const int warps = conv1d_bwd_bct_warps(taps, marked);
+                const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
+                CHECK(shared <= smem_limit);
+                CHECK(shared - warps * ring >=
+                      conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
                 for (int log = 2; log <= 5; ++log) {
                     if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
                     CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it

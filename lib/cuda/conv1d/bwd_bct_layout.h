@@ -10,7 +10,6 @@
 
 namespace plait::impl {
 
-inline constexpr int conv1d_bwd_bct_threads = 128;
 inline constexpr int conv1d_bwd_bct_longest = 32; ///< width
 
 PLAIT_HD constexpr int conv1d_log_vec(scalar s) { return s == scalar::f32 ? 2 : 3; }
@@ -47,10 +46,14 @@ PLAIT_HD constexpr int conv1d_bwd_bct_fewest(int taps, int log_vec) {
 }
 
 /// Bytes of x, or dy, in a stage: 16 a lane, and a halo for each row.
-/// A stage is x, dy and, in kernels with marks, 16 bytes of those a lane; a warp's stages follow
-/// each other, warps too.
+/// A stage is x and dy; a warp's stages follow each other, then its ledger, then the next warp's.
 PLAIT_HD constexpr int conv1d_bwd_bct_part(int taps, int log_vec) {
     return 512 + conv1d_bwd_bct_halo(taps, log_vec) * (32 / conv1d_bwd_bct_fewest(taps, log_vec));
+}
+
+inline constexpr int conv1d_bwd_bct_ledger = 48; ///< bytes
+PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec) {
+    return conv1d_bwd_bct_stages * 2 * conv1d_bwd_bct_part(taps, log_vec) + conv1d_bwd_bct_ledger;
 }
 
 /// Where a lane has its 16 bytes of x in the first stage.
@@ -74,6 +77,15 @@ inline conv1d_name conv1d_bwd_variant(scalar x, int taps, bool marks, bool silu)
     return name;
 }
 
+/// "bf16.k8.exact": the width is 8, with SiLU and without marks.
+inline conv1d_name conv1d_bwd_bct_variant(scalar x, int taps, bool marks, bool exact, bool silu) {
+    conv1d_name name = conv1d_bwd_variant(x, taps, marks, silu);
+    int at = 0;
+    while (name.text[at] != 0) ++at;
+    if (exact && taps > 4) conv1d_append(name, at, ".exact");
+    return name;
+}
+
 /// Kernels without marks know no masks and no residual; states they do.
 inline bool conv1d_bwd_bct_reads_marks(const conv1d_problem &p) {
     return p.varlen || p.seq_idx.used();
@@ -82,44 +94,111 @@ inline bool conv1d_bwd_bct_marked(const conv1d_problem &p) {
     return conv1d_bwd_bct_reads_marks(p) || p.residual;
 }
 
-/// Blocks of 128 threads that an SM runs at a time, as their registers allow.
-PLAIT_HD constexpr int conv1d_bwd_bct_blocks(int taps, bool marked) {
-    return taps > 8 ? 2 : taps > 4 ? (marked ? 3 : 4) : marked ? 4 : 6;
-}
-/// How often the device should be full, for an even end.
-inline constexpr int64_t conv1d_bwd_bct_waves = 4;
-/// Tiles of a walk, at least: its sums are reduced at its end. Fewer where warps would lack.
-inline constexpr int64_t conv1d_bwd_bct_least = 8, conv1d_bwd_bct_least_few = 4;
+// ---- Who walks what
+// --------------------------------------------------------------------------------
+//
+// The tiles of a channel are numbered as they are walked: groups of rows that share a warp, in each
+// the last tile first. a.slots items divide them, a.tiles_per_walk tiles each; an item has one sum
+// of dw, and where a channel is one item no partial sums are needed. A pass is a block's run of
+// items; its warps share the tiles evenly, whatever rows, items and channels they are of.
 
-/// Divides the rows of a channel among slots of `warps` warps, which it returns. As few slots as
-/// fill the device, which runs `at_once` blocks: one slot needs no partial sums.
-inline int conv1d_bwd_bct_divide(conv1d_bwd_args *a, int64_t channels, int64_t rows,
-                                 int64_t at_once) {
-    const int64_t per_warp = 32 >> a->log_lanes;
-    const int64_t units = conv1d_ceil_div(rows, per_warp) * a->tiles; // tiles of a channel
-    const bool many = static_cast<double>(units) * static_cast<double>(channels) >=
-                      static_cast<double>(at_once * 8 * conv1d_bwd_bct_least);
-    const int64_t least = many ? conv1d_bwd_bct_least : conv1d_bwd_bct_least_few;
-    const int64_t most = units / least > 1 ? units / least : 1;
-    int warps = conv1d_bwd_bct_threads / 32;
-    while (warps > most) warps /= 2;
-    int64_t slots = at_once * conv1d_bwd_bct_waves / channels;
-    if (slots > most / warps) slots = most / warps;
-    if (slots < 1) slots = 1;
-    const int64_t walks = slots * warps * per_warp;
-    a->parts = 1;
-    a->rows_per_walk = 1;
-    a->tiles_per_walk = a->tiles;
-    if (per_warp > 1 || rows >= walks) {
-        a->rows_per_walk = conv1d_ceil_div(rows, walks);
-    } else {
-        a->tiles_per_walk = conv1d_ceil_div(a->tiles, conv1d_ceil_div(walks, rows));
-        a->parts = conv1d_ceil_div(a->tiles, a->tiles_per_walk);
+/// The width is that of the instantiation, whose activation is known at compile time.
+inline bool conv1d_bwd_bct_exact(const conv1d_problem &p) {
+    return !conv1d_bwd_bct_marked(p) && (conv1d_short_marks(p.width) || (p.width == 8 && p.silu));
+}
+
+/// Warps of a block, one of which fills an SM, as registers allow.
+PLAIT_HD constexpr int conv1d_bwd_bct_warps(int taps, bool marked) {
+    return taps > 8 ? 8 : taps > 4 ? (marked ? 12 : 16) : marked ? 16 : 20;
+}
+inline constexpr int conv1d_bwd_bct_small_warps = 4;
+inline constexpr int conv1d_bwd_bct_most_items = 64; ///< of a pass
+/// Tiles of an item, at most, so that those of a pass are counted in 32 bits.
+inline constexpr int64_t conv1d_bwd_bct_most_tiles = 1 << 20;
+/// Tiles that an SM moves while conv1d.bwd_reduce is launched and runs, and those whose time an
+/// item takes beside its own.
+inline constexpr int conv1d_bwd_bct_reduce_tiles = 52, conv1d_bwd_bct_item_tiles = 2;
+
+/// Items of a pass.
+struct conv1d_bwd_pass {
+    int64_t item; ///< the first
+    int32_t items;
+};
+
+PLAIT_HD constexpr conv1d_bwd_pass conv1d_bwd_bct_pass(const conv1d_bwd_args &a, int64_t pass) {
+    if (pass < a.large) return {pass * a.rows_per_walk, static_cast<int32_t>(a.rows_per_walk)};
+    // the first of the others have one more where these do not divide the rest
+    const int64_t from = a.large * a.rows_per_walk, n = pass - a.large;
+    const int64_t each = (a.items - from) / (a.walks - a.large);
+    const int64_t more = a.items - from - each * (a.walks - a.large);
+    return {from + n * each + (n < more ? n : more),
+            static_cast<int32_t>(each + (n < more ? 1 : 0))};
+}
+
+/// Tiles of a channel.
+PLAIT_HD constexpr int64_t conv1d_bwd_bct_channel_tiles(const conv1d_bwd_args &a) {
+    return a.parts * a.tiles;
+}
+
+/// Shared memory of a block: its rings, behind them sums of warps in items: a warp and an item meet
+/// at the sum warp + item, which no other two do that meet.
+PLAIT_HD constexpr int conv1d_bwd_bct_sums(int warps, int items) { return warps + items - 1; }
+PLAIT_HD constexpr int conv1d_bwd_bct_smem_bytes(int warps, int ring, int taps) {
+    return warps * ring + conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4;
+}
+
+/// Divides the tiles of channels into items: as few as fill `sms` blocks evenly.
+inline void conv1d_bwd_bct_divide(conv1d_bwd_args *a, int64_t sms) {
+    const int64_t tiles = conv1d_bwd_bct_channel_tiles(*a);
+    double best = 1e300;
+    // many channels: the last of them are dealt out evenly enough
+    const int64_t most_slots = a->channels >= 16 * sms ? 1 : 2 * sms;
+    for (int64_t s = 1; s <= most_slots; ++s) {
+        const int64_t each = conv1d_ceil_div(tiles, s);
+        if (s > 1 && each < 8) break;
+        const int64_t most =
+            conv1d_ceil_div(a->channels * conv1d_ceil_div(tiles, each), sms); // of a block
+        const double cost =
+            static_cast<double>(most) * static_cast<double>(each + conv1d_bwd_bct_item_tiles) +
+            (s > 1 ? conv1d_bwd_bct_reduce_tiles + static_cast<double>(s) / 4 : 0.0);
+        if (cost < best) best = cost, a->tiles_per_walk = each;
     }
-    a->walks = conv1d_ceil_div(rows, a->rows_per_walk) * a->parts;
-    a->slots = conv1d_ceil_div(a->walks, warps * per_warp);
-    a->items = channels * a->slots;
-    return warps;
+    if (a->tiles_per_walk > conv1d_bwd_bct_most_tiles)
+        a->tiles_per_walk = conv1d_bwd_bct_most_tiles;
+    a->slots = conv1d_ceil_div(tiles, a->tiles_per_walk);
+    a->items = a->channels * a->slots;
+}
+
+/// Blocks and their passes. One block for each SM, which shares out its items once: the least work.
+/// But SMs are not equally fast; where there are many items, small blocks that an SM takes when one
+/// of its blocks is done gain more than their beginnings and ends cost. Returns warps of a block.
+inline int conv1d_bwd_bct_deal(conv1d_bwd_args *a, const conv1d_problem &p, int64_t sms,
+                               int warps) {
+    constexpr int small = conv1d_bwd_bct_small_warps;
+    const int64_t at_once = sms * (warps / small);
+    int64_t items = conv1d_ceil_div(96, a->tiles_per_walk); // of a pass
+    if (items > conv1d_bwd_bct_most_items) items = conv1d_bwd_bct_most_items;
+    const bool states = p.state_in.used() || p.dstate_out.used();
+    a->large = 0;
+    a->rows_per_walk = 0;
+    if (conv1d_bwd_bct_exact(p) && p.width <= 4 && !states && a->slots == 1) {
+        if (a->items / items >= 5 * at_once) {
+            a->walks = conv1d_ceil_div(a->items, items);
+            return small;
+        }
+        if (a->log_lanes <= 3 && a->tiles_per_walk >= 64 && a->items >= 5 * at_once &&
+            a->items <= 2 * at_once * conv1d_bwd_bct_most_items) {
+            // half of the items in large passes
+            a->rows_per_walk = a->items / (2 * at_once);
+            a->large = at_once;
+            a->walks = a->large + a->items - a->large * a->rows_per_walk;
+            return small;
+        }
+    }
+    const int64_t passes = conv1d_ceil_div(a->items, sms * conv1d_bwd_bct_most_items) * sms;
+    a->walks = passes < a->items ? passes : a->items;
+    const int64_t tiles = conv1d_ceil_div(a->items, a->walks) * a->tiles_per_walk;
+    return warps < tiles ? warps : static_cast<int>(tiles);
 }
 
 /// Elements from the lowest to behind the highest of a tensor, from its base.
@@ -131,35 +210,51 @@ inline void conv1d_bwd_reach(const conv1d_problem &p, const conv1d_view &v, int6
     for (const int64_t one : far) *(one < 0 ? begin : end) += one;
 }
 
-inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, conv1d_bwd_args *a) {
+inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, int64_t smem_per_block,
+                                         conv1d_bwd_args *a) {
     const int log_vec = conv1d_log_vec(p.x.type), vec = 1 << log_vec;
     const int taps = conv1d_bwd_taps(p.width);
     const bool even = p.x.b % vec == 0 && p.x.c % vec == 0;
     const int64_t tokens = p.length + (even ? 0 : vec - 1);
-    // As many lanes for a row as leave the fewest idle, but as many as its taps reach over, and 8
-    // for 128 bytes; all where the batch has no rows for the others.
+    // Few lanes for a row leave few of them idle at its end and have several rows' ends in a tile;
+    // many read longer pieces of memory. At least as many as taps reach over, and 8 for 128 bytes;
+    // all where the batch has no rows for the others. Fitted to an H200: an end costs 0.6 tiles
+    // where rows begin anywhere, 0.25 for both where they are aligned.
     int least = 3;
     while ((vec << least) < taps - 1 + vec) ++least;
     while (least > 2 && (vec << (least - 1)) >= tokens && (vec << (least - 1)) >= taps - 1 + vec)
         --least;
     a->log_lanes = 5;
     double best = 1e300;
+    constexpr double shares[] = {1, 1, 1.5, 1.14, 1.07, 1};
     for (int log = 5; log >= least; --log) {
-        if (p.batch < 32 >> log || (log < 5 && tokens > vec * 256)) break;
+        if (p.batch < 32 >> log) break;
         const int64_t tile = int64_t{vec} << log;
-        const double work = static_cast<double>(conv1d_ceil_div(tokens, tile)) *
-                            static_cast<double>(tile) * (1 + 0.02 * (5 - log));
+        const double tiles =
+            static_cast<double>(conv1d_ceil_div(tokens, tile)) + (even ? 0.25 : 1.2);
+        // rows that are not there, in the last group, make all tests of bounds needed
+        const double work = tiles * static_cast<double>(tile) * shares[log] *
+                            (p.batch % (32 >> log) != 0 ? 1.5 : 1.0);
         if (work < best) best = work, a->log_lanes = log;
     }
     a->tile = int64_t{vec} << a->log_lanes;
     a->tiles = conv1d_ceil_div(tokens, a->tile);
+    a->parts = conv1d_ceil_div(p.batch, 32 >> a->log_lanes);
     const bool marked = conv1d_bwd_bct_marked(p);
-    const int warps = conv1d_bwd_bct_divide(a, p.channels, p.batch,
-                                            int64_t{sms} * conv1d_bwd_bct_blocks(taps, marked));
+    conv1d_bwd_bct_divide(a, sms);
+    int warps = conv1d_bwd_bct_deal(a, p, sms, conv1d_bwd_bct_warps(taps, marked));
+    const int ring = conv1d_bwd_bct_ring(taps, log_vec);
+    while (warps > 1 && conv1d_bwd_bct_smem_bytes(warps, ring, taps) > smem_per_block) --warps;
     conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
     conv1d_bwd_reach(p, p.dy, &a->dy_begin, &a->dy_end);
-    conv1d_launch out{{}, 32 * warps, conv1d_grid(a->items, 1), 0};
-    const conv1d_name name = conv1d_bwd_variant(p.x.type, taps, marked, p.silu);
+    // small blocks walk one pass each
+    const int64_t most = warps == conv1d_bwd_bct_small_warps ? conv1d_most_blocks : sms;
+    conv1d_launch out{{},
+                      32 * warps,
+                      a->walks < most ? a->walks : most,
+                      conv1d_bwd_bct_smem_bytes(warps, ring, taps)};
+    const conv1d_name name =
+        conv1d_bwd_bct_variant(p.x.type, taps, marked, conv1d_bwd_bct_exact(p), p.silu);
     for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
     return out;
 }

@@ -1,172 +1,182 @@
-// Rows of conv1d.bwd_bct: a warp's walk over the tiles of its rows, its ring of tiles on their way
+// How a warp of conv1d.bwd_bct walks over the tiles of its rows, its ring of tiles on their way
 // from global to shared memory, and how a lane stores. Tiles in the middle of a row are copied and
 // written without a look at bounds, if x, dy and dx have the same distances to multiples of 16
 // bytes. At the ends of a row, 16 bytes that hold elements of the neighbours are copied whole as
 // long as they lie inside the tensor.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_bct_ring.cuh"
-#include "lib/cuda/conv1d/bwd_edge.cuh"
+#include "lib/cuda/conv1d/bwd_bct_case.cuh"
 
 namespace plait::impl::cuda {
-
-inline constexpr unsigned conv1d_all_lanes = 0xffffffffu;
-
-/// An instantiation. Taps beyond the width of the problem, at the front, are skipped.
-template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_case {
-    static constexpr scalar type = S;
-    static constexpr int taps = Taps;
-    static constexpr bool marked = Marked, exact = Taps <= 4, fast = S != scalar::f32;
-    static constexpr conv1d_act act = Act;
-    using bits = typename stored<S>::bits;
-    static constexpr int min_blocks = conv1d_bwd_bct_blocks(Taps, Marked);
-    static constexpr int log_vec = conv1d_log_vec(S), vec = 1 << log_vec;
-    static constexpr int history = Taps - 1;
-    static constexpr int per_word = S == scalar::f32 ? 1 : 2;
-    /// Words before a lane's own that taps read, and how many are loaded: 1, 2 or 16 bytes each.
-    static constexpr int old_words = (history + per_word - 1) / per_word;
-    static constexpr int old_loaded = old_words <= 2 ? old_words : (old_words + 3) / 4 * 4;
-    /// Bytes of a stage of a warp's ring: x behind the tokens before it, dy, marks.
-    static constexpr int halo = conv1d_bwd_bct_halo(Taps, log_vec);
-    static constexpr int part = conv1d_bwd_bct_part(Taps, log_vec);
-    static constexpr int stage = part * (Marked ? 3 : 2);
-    static constexpr int ring = stage * conv1d_bwd_bct_stages;
-};
-
-/// The value is computed here: the compiler neither moves it to its use nor computes it again.
-__device__ __forceinline__ void conv1d_pin(float &v) {
-#ifdef __CUDACC__
-    asm volatile("" : "+f"(v));
-#else
-    (void)v;
-#endif
-}
-__device__ __forceinline__ void conv1d_pin(int &v) {
-#ifdef __CUDACC__
-    asm volatile("" : "+r"(v));
-#else
-    (void)v;
-#endif
-}
-
-__device__ __forceinline__ void conv1d_pin(int64_t &v) {
-#ifdef __CUDACC__
-    asm volatile("" : "+l"(v));
-#else
-    (void)v;
-#endif
-}
-template <class T> __device__ __forceinline__ void conv1d_pin(T *&v) {
-#ifdef __CUDACC__
-    asm volatile("" : "+l"(v));
-#else
-    (void)v;
-#endif
-}
-
-template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t word, float *out) {
-    if constexpr (Case::per_word == 2) {
-        widen_pair<Case::type>(word, out[0], out[1]);
-    } else {
-        out[0] = __uint_as_float(word);
-    }
-}
-
-/// What a lane reads of a tile.
-template <class Case> struct conv1d_bct_chunk {
-    uint32_t x[4], dy[4];
-    uint32_t old[Case::old_loaded]; ///< x before
-    uint64_t low, high;             ///< marks: 16 bytes that hold those of the lane
-};
-
-template <class Case> struct conv1d_bct_cursor {
-    const typename Case::bits *x, *dy; ///< token 0 of the lane's row
-    typename Case::bits *dx;
-    int row;  ///< the lane's
-    int tile; ///< of all lanes
-    int t;    ///< the lane's first token
-};
 
 template <class Case> struct conv1d_bct_row {
     using bits = typename Case::bits;
     static constexpr int vec = Case::vec;
     const conv1d_bwd_args &a;
-    int64_t c;
-    int first;                             ///< tap that the width has
-    int lane, lanes;                       ///< of those that share a row
-    int tiles, tile_begin, tile_end, rows; ///< rows: of the warp
-    int whole;        ///< tiles that end before the row does, whatever its shift
-    int row, row_end; ///< the lane's
-    bool aligned;     ///< x, dy, dx alike
-    bool always;      ///< every tile checks
-    bool shifted;
-    int copied_from, copied_to;     ///< tiles that are copied without a look at bounds
-    int plain_from, plain_to;       ///< tiles that nothing is special about
-    int source;                     ///< the lane behind, of the warp
+    int first; ///< tap that the width has
+    int warp_lane;
+    int lane;                   ///< of those that share a row
+    bool aligned;               ///< x, dy, dx alike
+    bool edges;                 ///< tiles that are not plain may be of the kind edge
+    bool lead;                  ///< the next tile is behind those of the warp: for its g only
+    int copied_from, copied_to; ///< tiles that are copied without a look at bounds
+    int plain_from, plain_to;   ///< tiles that nothing is special about
+    int source;                 ///< the lane behind, of the warp
+    uint32_t marked; ///< bit i: of the tile that was copied i tiles ago a mark is not full
     conv1d_shared slot, free, last; ///< of the ring, the lane's: to read, to fill; the last stage
+
+    // From constants, instead of registers
+    __device__ __forceinline__ int lanes() const { return 1 << a.log_lanes; }          ///< of a row
+    __device__ __forceinline__ int tiles() const { return static_cast<int>(a.tiles); } ///< of a row
+    __device__ __forceinline__ int per_item() const { return static_cast<int>(a.tiles_per_walk); }
+    __device__ __forceinline__ bool shifted() const {
+        return ((static_cast<int>(a.vx.b) | static_cast<int>(a.vx.c)) & (vec - 1)) != 0;
+    }
+    /// Tiles that end before the row does, whatever its shift.
+    __device__ __forceinline__ int whole() const {
+        return static_cast<int>(a.length) >> (a.log_lanes + Case::log_vec);
+    }
+    /// Every tile checks: also where the last lanes of some warps have no row.
+    __device__ __forceinline__ bool always() const {
+        return !aligned || (static_cast<int>(a.batch) & ((32 >> a.log_lanes) - 1)) != 0;
+    }
+    /// No row begins in front of a tensor's base.
+    __device__ __forceinline__ bool simple() const {
+        return aligned && (a.x_begin | a.dy_begin) == 0;
+    }
 
     __device__ __forceinline__ bool like_x(const void *base, const conv1d_view &v) const {
         return reinterpret_cast<uintptr_t>(base) % 16 == 0 && (v.b - a.vx.b) % vec == 0 &&
                (v.c - a.vx.c) % vec == 0;
     }
 
-    __device__ __forceinline__ conv1d_bct_row(const conv1d_bwd_args &args, int64_t channel,
-                                              char *shared, int tap, int warp, int block_warp,
-                                              int warp_lane, bool finite)
-        : a(args), c(channel), first(tap) {
-        lanes = 1 << a.log_lanes;
-        lane = warp_lane & (lanes - 1);
+    __device__ __forceinline__ conv1d_bct_row(const conv1d_bwd_args &args, char *shared, int tap,
+                                              int warp, int lane_of_warp)
+        : a(args), first(tap), warp_lane(lane_of_warp) {
+        lane = warp_lane & (lanes() - 1);
         conv1d_pin(lane);
-        tiles = static_cast<int>(a.tiles);
-        const int per_warp = 32 >> a.log_lanes, each = static_cast<int>(a.rows_per_walk);
-        const int batch = static_cast<int>(a.batch);
-        if (a.parts == 1) {
-            // of the first walk of the warp: the others have as many rows or fewer
-            const int64_t from = static_cast<int64_t>(warp) * per_warp * each;
-            const int64_t mine = from + static_cast<int64_t>(warp_lane >> a.log_lanes) * each;
-            tile_begin = 0;
-            tile_end = tiles;
-            row = static_cast<int>(mine < batch ? mine : batch);
-            row_end = each < batch - row ? row + each : batch;
-            const int64_t here = from < batch ? batch - from : 0;
-            rows = static_cast<int>(here < each ? here : each);
-            always = here < static_cast<int64_t>(per_warp) * each && per_warp > 1;
-        } else {
-            const uint32_t parts = static_cast<uint32_t>(a.parts);
-            const uint32_t walk = static_cast<uint32_t>(warp);
-            const int per_walk = static_cast<int>(a.tiles_per_walk);
-            row = static_cast<int>(walk / parts);
-            tile_begin = static_cast<int>(walk % parts) * per_walk;
-            tile_end = per_walk < tiles - tile_begin ? tile_begin + per_walk : tiles;
-            const bool some = warp < a.walks;
-            rows = some;
-            row_end = some ? row + 1 : row;
-            always = false;
-        }
-        shifted = ((a.vx.b | a.vx.c) & (vec - 1)) != 0;
-        whole = static_cast<int>(a.length) >> (a.log_lanes + Case::log_vec);
         aligned = like_x(a.x, a.vx) && like_x(a.dy, a.vdy) && (!a.dx || like_x(a.dx, a.vdx));
-        always = always || !aligned;
-        copied_from = shifted;
-        copied_to = always ? 0 : whole;
+        copied_from = shifted();
+        copied_to = always() ? 0 : whole();
         conv1d_pin(copied_from);
         conv1d_pin(copied_to);
-        plain_from = shifted || a.state_in ? 1 : 0;
-        plain_to = finite ? copied_to : 0;
-        if (plain_to > tile_end) plain_to = tile_end;
-        if (a.dstate_out) {
-            // tiles whose tokens are all before the last state's
-            const int64_t from = (a.length - a.entries) / a.tile;
-            if (from < plain_to) plain_to = static_cast<int>(from);
-        }
+        plain_from = shifted() || a.state_in ? 1 : 0;
         conv1d_pin(plain_from);
-        conv1d_pin(plain_to);
-        source = (warp_lane - lane) | ((lane + 1) & (lanes - 1));
+        source = (warp_lane - lane) | ((lane + 1) & (lanes() - 1));
         conv1d_pin(source);
-        slot = conv1d_shared_of(shared + conv1d_bwd_bct_slot(block_warp, Case::ring, Case::halo,
-                                                             warp_lane, a.log_lanes));
+        slot = conv1d_shared_of(
+            shared + conv1d_bwd_bct_slot(warp, Case::ring, Case::halo, warp_lane, a.log_lanes));
         last = slot + Case::stage * (conv1d_bwd_bct_stages - 1);
         free = slot;
+    }
+
+    /// For weights of the channel; tiles behind the warp's share are not plain.
+    __device__ __forceinline__ void set_plain(bool finite) {
+        plain_to = finite && !lead ? copied_to : 0;
+        if (a.dstate_out) {
+            // tiles whose tokens are all before the last state's
+            const int64_t from = (a.length - a.entries) >> (a.log_lanes + Case::log_vec);
+            if (from < plain_to) plain_to = static_cast<int>(from);
+        }
+        conv1d_pin(plain_to);
+        edges = finite && simple() && !lead;
+    }
+
+    static __device__ __forceinline__ conv1d_bct_ledger &ledger() {
+        extern __shared__ __align__(16) char shared[];
+        return *reinterpret_cast<conv1d_bct_ledger *>(shared + (threadIdx.x / 32 + 1) * Case::ring -
+                                                      conv1d_bwd_bct_ledger);
+    }
+    /// Of the tile that is computed.
+    static __device__ __forceinline__ int64_t channel() { return ledger().channel[0]; }
+
+    /// Takes the warp's share of pass n, and says where that begins.
+    __device__ __forceinline__ int open(int n) const {
+        const conv1d_bwd_pass pass = conv1d_bwd_bct_pass(a, n);
+        const int warp = static_cast<int>(threadIdx.x / 32), share = conv1d_bct_share(a, pass);
+        const int tiles = pass.items * per_item();
+        __syncwarp(); // the last pass has been read
+        if (warp_lane == 0) {
+            ledger().first = pass.item;
+            ledger().items = pass.items;
+            ledger().end = tiles - warp * share < share ? tiles : (warp + 1) * share;
+        }
+        __syncwarp(); // the share is written
+        return __shfl_sync(conv1d_all_lanes, warp * share, 0);
+    }
+
+    /// Tile `tile` of the item, if that is in the warp's share.
+    template <int Number>
+    __device__ __forceinline__ bool seek(conv1d_bct_cursor<Case, Number> &at, int item,
+                                         int tile) const {
+        conv1d_bct_ledger &l = ledger();
+        int left = l.end - (item * per_item() + tile);
+        if (item >= l.items || left <= 0) return false;
+        if (left > per_item() - tile) left = per_item() - tile;
+        int64_t c = l.first + item;
+        int group = 0, back = tile;
+        if (a.slots > 1) {
+            const int64_t slot = c % a.slots, now = slot * per_item() + tile;
+            const int64_t most = conv1d_bwd_bct_channel_tiles(a) - now;
+            if (most <= 0) return false;
+            if (left > most) left = static_cast<int>(most);
+            c /= a.slots;
+            group = static_cast<int>(now / tiles());
+            back = static_cast<int>(now - static_cast<int64_t>(group) * tiles());
+        } else if (tile != 0) {
+            group = tile / tiles();
+            back = tile - group * tiles();
+        }
+        __syncwarp(); // the ledger has been read
+        if (warp_lane == 0) {
+            l.item[Number] = item;
+            l.channel[Number] = c;
+        }
+        __syncwarp(); // the ledger is written
+        at.row = (group << (5 - a.log_lanes)) + (warp_lane >> a.log_lanes);
+        at.x = static_cast<const bits *>(a.x) + at.row * a.vx.b + c * a.vx.c;
+        at.dy = static_cast<const bits *>(a.dy) + at.row * a.vdy.b + c * a.vdy.c;
+        at.dx = static_cast<bits *>(a.dx) + at.row * a.vdx.b + c * a.vdx.c;
+        go_to(at, tiles() - 1 - back);
+        at.rest = left;
+        take_run(at);
+        return true;
+    }
+    template <int Number>
+    __device__ __forceinline__ bool next_item(conv1d_bct_cursor<Case, Number> &at) const {
+        return seek(at, ledger().item[Number] + 1, 0);
+    }
+    /// The first tile of the warp: with the one behind it where g behind is not known.
+    template <int Number>
+    __device__ __forceinline__ bool begin(conv1d_bct_cursor<Case, Number> &at, int from) {
+        lead = false;
+        const int item = from / per_item();
+        if (!seek(at, item, from - item * per_item()) && !seek(at, item + 1, 0)) return false;
+        if (at.tile == tiles() - 1) return true;
+        lead = true;
+        at.tile += 1;
+        at.run += 1;
+        at.t += static_cast<int>(a.tile);
+        return true;
+    }
+    template <class Cursor> __device__ __forceinline__ void take_run(Cursor &at) const {
+        at.run = at.rest < at.tile + 1 ? at.rest : at.tile + 1;
+        at.rest -= at.run;
+    }
+    template <class Cursor> __device__ __forceinline__ void go_to(Cursor &at, int tile) const {
+        at.tile = tile;
+        at.t = (tile << (a.log_lanes + Case::log_vec)) + (lane << Case::log_vec);
+        // the low bits of the distance to the base, as conv1d_bwd_bct_shift has them
+        if (shifted()) at.t -= static_cast<int>(at.x - static_cast<const bits *>(a.x)) & (vec - 1);
+    }
+    template <class Cursor> __device__ __forceinline__ void next_row(Cursor &at) const {
+        const int by = 32 >> a.log_lanes;
+        at.row += by;
+        at.x += by * a.vx.b;
+        at.dy += by * a.vdy.b;
+        at.dx += by * a.vdx.b;
+        go_to(at, tiles() - 1);
+        take_run(at);
     }
 
     __device__ __forceinline__ conv1d_shared behind(conv1d_shared at) const {
@@ -174,29 +184,10 @@ template <class Case> struct conv1d_bct_row {
     }
 
     __device__ __forceinline__ bool checked(int tile) const {
-        return always || (tile == 0 && shifted) || tile >= whole;
+        return always() || (tile == 0 && shifted()) || tile >= whole();
     }
-    __device__ __forceinline__ int length_of(const conv1d_bct_cursor<Case> &at) const {
-        return at.row < row_end ? static_cast<int>(a.length) : 0;
-    }
-    __device__ __forceinline__ void last_tile(conv1d_bct_cursor<Case> &at) const {
-        at.tile = tile_end - 1;
-        at.t = static_cast<int>(a.tile) * at.tile + (lane << Case::log_vec);
-        if (shifted) at.t -= conv1d_bwd_bct_shift(a.vx, Case::log_vec, at.row, c);
-    }
-    __device__ __forceinline__ void begin(conv1d_bct_cursor<Case> &at) const {
-        at.row = row;
-        at.x = static_cast<const bits *>(a.x) + row * a.vx.b + c * a.vx.c;
-        at.dy = static_cast<const bits *>(a.dy) + row * a.vdy.b + c * a.vdy.c;
-        at.dx = static_cast<bits *>(a.dx) + row * a.vdx.b + c * a.vdx.c;
-        last_tile(at);
-    }
-    __device__ __forceinline__ void next_row(conv1d_bct_cursor<Case> &at) const {
-        at.row += 1;
-        at.x += a.vx.b;
-        at.dy += a.vdy.b;
-        at.dx += a.vdx.b;
-        last_tile(at);
+    template <class Cursor> __device__ __forceinline__ int length_of(const Cursor &at) const {
+        return at.row < a.batch ? static_cast<int>(a.length) : 0;
     }
 
     /// 16 bytes from token t on; any value at tokens outside of the row.
@@ -213,10 +204,23 @@ template <class Case> struct conv1d_bct_row {
             conv1d_bct_put(to + e * static_cast<int>(sizeof(bits)),
                            t + e < 0 || t + e >= length ? bits{0} : p[t + e]);
     }
-    /// The tile at `at` goes to the stage `to`; `at` to the tile that follows, which is before.
-    /// Behind the last row of the warp nothing is copied: `left` rows are to come.
-    __device__ __forceinline__ void load(conv1d_shared to, conv1d_bct_cursor<Case> &at,
-                                         int &left) const {
+    /// 16 bytes at p, token t and those behind, of a tensor that ends at `end`.
+    static __device__ __forceinline__ void copy_edge(conv1d_shared to, const bits *p, int t,
+                                                     int length, const bits *end) {
+        const bool some = t < length && t > -vec;
+        if (!some || p + vec <= end) {
+            conv1d_bct_copy(to, p, true, some);
+            return;
+        }
+#pragma unroll 1
+        for (int e = 0; e < vec; ++e)
+            conv1d_bct_put(to + e * static_cast<int>(sizeof(bits)),
+                           t + e < length ? p[e] : bits{0});
+    }
+    /// The tile at `at` goes to the next stage; `at` to the tile that follows. Behind the last tile
+    /// of the warp nothing is copied.
+    template <class Cursor> __device__ __forceinline__ void load(Cursor &at) {
+        const conv1d_shared to = free;
         constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
         const bool asked = lane < Case::halo / 16;
         conv1d_pin(at.x);
@@ -225,7 +229,14 @@ template <class Case> struct conv1d_bct_row {
             conv1d_bct_copy<16>(to, at.x + at.t);
             conv1d_bct_copy(to - Case::halo, at.x + at.t - before, asked, at.tile != 0);
             conv1d_bct_copy<16>(to + Case::part, at.dy + at.t);
-        } else {
+        } else if (at.run > 0 && simple()) {
+            const int length = length_of(at);
+            const bits *const end = static_cast<const bits *>(a.x) + a.x_end;
+            copy_edge(to, at.x + at.t, at.t, length, end);
+            if (asked) copy_edge(to - Case::halo, at.x + at.t - before, at.t - before, length, end);
+            copy_edge(to + Case::part, at.dy + at.t, at.t, length,
+                      static_cast<const bits *>(a.dy) + a.dy_end);
+        } else if (at.run > 0) {
             const int length = length_of(at);
             copy_checked(to, at.x, at.t, length, a.x, a.x_begin, a.x_end);
             if (asked)
@@ -233,30 +244,44 @@ template <class Case> struct conv1d_bct_row {
             copy_checked(to + Case::part, at.dy, at.t, length, a.dy, a.dy_begin, a.dy_end);
         }
         if constexpr (Case::marked) {
-            if (a.marks) load_marks(to + 2 * Case::part, at);
+            const bool mine = a.marks && at.run > 0 && not_full(at);
+            marked = marked << 1 | (__any_sync(conv1d_all_lanes, static_cast<int>(mine)) ? 1u : 0u);
         }
         conv1d_bct_commit();
         at.tile -= 1;
         at.t -= static_cast<int>(a.tile);
-        if (at.tile < tile_begin) {
+        if (--at.run > 0) return;
+        if (at.rest > 0) {
             next_row(at);
-            if (--left <= 0) at.row = row_end, at.tile = tiles + conv1d_bwd_bct_stages;
+        } else if (at.run < 0 || !next_item(at)) {
+            at.run = 0;
+            at.tile = -1; // nothing is copied
         }
     }
-    __device__ __forceinline__ void load_marks(conv1d_shared to,
-                                               const conv1d_bct_cursor<Case> &at) const {
+    /// A mark near the lane's tokens, or those that its taps reach, is not full: behind the end of
+    /// a row g is 0, but what it meets may be padding that is not finite.
+    template <class Cursor> __device__ __forceinline__ bool not_full(const Cursor &at) const {
+        const uint8_t *const p = static_cast<const uint8_t *>(a.marks) +
+                                 conv1d_marks_groups_at(a.width, a.batch * a.length);
+        const int64_t n = int64_t{at.row} * static_cast<int>(a.length) + at.t;
+        return (__ldg(p + ((n - Case::history) >> conv1d_marks_log_group)) |
+                __ldg(p + ((n + vec - 1) >> conv1d_marks_log_group))) != 0;
+    }
+    /// Short marks of the lane's tokens; of tokens outside of the batch: 0.
+    template <class Cursor> __device__ __forceinline__ uint64_t mark_bytes(const Cursor &at) const {
         const int64_t n = at.row * a.length + at.t, tokens = a.batch * a.length;
         const int64_t from = n & ~int64_t{7};
-        const char *const p =
-            static_cast<const char *>(a.marks) + from + (Case::exact ? 0 : 8 * tokens);
-        for (int i = 0; i < 16; i += 8) {
-            if (from + i >= 0 && from + i < tokens && from + i < n + vec) {
-                conv1d_bct_copy<8>(to + i, p + i);
-            } else {
-                conv1d_bct_put(to + i, uint32_t{0});
-                conv1d_bct_put(to + i + 4, uint32_t{0});
-            }
+        uint64_t v[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int64_t here = from + 8 * i;
+            v[i] = here >= 0 && here < tokens && here < n + vec
+                       ? __ldg(reinterpret_cast<const unsigned long long *>(
+                             static_cast<const char *>(a.marks) + here))
+                       : 0;
         }
+        const int by = static_cast<int>(n & 7) * 8;
+        return by == 0 ? v[0] : v[0] >> by | v[1] << (64 - by);
     }
     __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
         constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
@@ -265,48 +290,29 @@ template <class Case> struct conv1d_bct_row {
 #pragma unroll
         for (int q = 0; q < Case::old_loaded; q += each)
             conv1d_load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
-        if constexpr (Case::marked) {
-            if (a.marks) {
-                uint32_t m[4];
-                conv1d_load_words<4>(slot + 2 * Case::part, m);
-                in.low = m[0] | static_cast<uint64_t>(m[1]) << 32;
-                in.high = m[2] | static_cast<uint64_t>(m[3]) << 32;
-            }
-        }
     }
-    __device__ __forceinline__ uint64_t mark_bytes(const conv1d_bct_chunk<Case> &in,
-                                                   const conv1d_bct_cursor<Case> &at) const {
-        const int by = static_cast<int>((at.row * a.length + at.t) & 7) * 8;
-        return by == 0 ? in.low : in.low >> by | in.high << (64 - by);
+    __device__ __forceinline__ bool masked() const {
+        return Case::marked && (marked >> (conv1d_bwd_bct_stages - 1) & 1u) != 0;
     }
-    /// Marks where every tap counts; longer taps have a byte that says so.
-    __device__ __forceinline__ uint64_t full_bytes() const {
-        uint32_t one = 1;
-        if constexpr (Case::exact) {
-            constexpr conv1d_mark m = conv1d_full_mark(Case::taps);
-            one = m.back | m.ahead << 4;
-        }
-        return one * (vec == 8 ? 0x0101010101010101u : uint64_t{0x01010101u});
+    template <class Cursor>
+    __device__ __forceinline__ conv1d_bct_kind kind(const Cursor &at) const {
+        if (masked()) return conv1d_bct_kind::special;
+        if (at.tile >= plain_from && at.tile < plain_to) return conv1d_bct_kind::plain;
+        return edges ? conv1d_bct_kind::edge : conv1d_bct_kind::special;
+    }
+    /// Bytes 0xff for the elements that are inside the row.
+    template <class Cursor> __device__ __forceinline__ uint64_t inside(const Cursor &at) const {
+        const int left = length_of(at) - at.t;
+        const uint64_t before = left >= 8   ? ~uint64_t{0}
+                                : left <= 0 ? 0
+                                            : (uint64_t{1} << 8 * left) - 1;
+        return at.t >= 0 ? before : at.t <= -8 ? 0 : before & ~uint64_t{0} << -8 * at.t;
     }
 
-    /// Nothing is special about the tile at `at`, which `in` holds.
-    __device__ __forceinline__ bool plain(const conv1d_bct_chunk<Case> &in,
-                                          const conv1d_bct_cursor<Case> &at) const {
-        if (at.tile < plain_from || at.tile >= plain_to) return false;
-        if constexpr (Case::marked) {
-            constexpr uint64_t all = vec == 8 ? ~uint64_t{0} : 0xffffffffu;
-            if (a.marks)
-                return __all_sync(conv1d_all_lanes,
-                                  ((mark_bytes(in, at) ^ full_bytes()) & all) == 0);
-        }
-        return true;
-    }
-
-    template <bool Plain>
-    __device__ __forceinline__ void store(const conv1d_bct_cursor<Case> &at,
-                                          const float (&v)[vec]) const {
+    template <conv1d_bct_kind Kind, class Cursor>
+    __device__ __forceinline__ void store(const Cursor &at, const float (&v)[vec]) const {
         bits *const p = at.dx + at.t;
-        if (Plain || !checked(at.tile)) {
+        if (Kind == conv1d_bct_kind::plain || !checked(at.tile)) {
             store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
             return;
         }

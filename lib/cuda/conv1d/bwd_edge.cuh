@@ -84,13 +84,17 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     conv1d_bwd_marks(const __grid_constant__ conv1d_bwd_args a) {
     const int64_t tokens = a.batch * a.length;
     const int64_t step = static_cast<int64_t>(gridDim.x) * conv1d_bwd_threads;
-    if (blockIdx.x == 0 && threadIdx.x < conv1d_marks_slack) { // read with the last ones, not used
-        constexpr int64_t size = sizeof(Mark) == 1 ? 1 : sizeof(Mark) + 1;
-        static_cast<uint8_t *>(a.marks_out)[size * tokens + threadIdx.x] = 0;
+    uint8_t *const groups =
+        static_cast<uint8_t *>(a.marks_out) + conv1d_marks_groups_at(a.width, tokens);
+    if (blockIdx.x == 0 && threadIdx.x < conv1d_marks_slack) { // read with their neighbours
+        groups[static_cast<int64_t>(threadIdx.x) - conv1d_marks_slack] = 0;
+        groups[conv1d_marks_groups(tokens) + threadIdx.x] = 0;
     }
+    // a warp's lanes are a group: all take part as long as one has a token
     for (int64_t n = static_cast<int64_t>(blockIdx.x) * conv1d_bwd_threads + threadIdx.x;
-         n < tokens; n += step) {
-        const int64_t b = n / a.length, t = n % a.length;
+         n - threadIdx.x % 32 < tokens; n += step) {
+        const bool own = n < tokens;
+        const int64_t at = own ? n : tokens - 1, b = at / a.length, t = at % a.length;
         const conv1d_sequence s = conv1d_sequence_of(a, b, t);
         conv1d_mark m = {0, 0};
         if (conv1d_live(a, s, b, t)) {
@@ -111,13 +115,16 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
             }
             if (a.dstate_out && t + a.entries >= s.end) m.ahead |= 1u;
         }
+        const conv1d_mark all = conv1d_full_mark(a.width);
+        const bool full = m.back == all.back && m.ahead == all.ahead;
+        const bool some = __any_sync(0xffffffffu, static_cast<int>(!full)) != 0;
+        if (threadIdx.x % 32 == 0) groups[n >> conv1d_marks_log_group] = some;
+        if (!own) continue;
         if constexpr (sizeof(Mark) == 1) {
             static_cast<uint8_t *>(a.marks_out)[n] = static_cast<uint8_t>(m.back | m.ahead << 4);
         } else {
             static_cast<uint64_t *>(a.marks_out)[n] = m.back | static_cast<uint64_t>(m.ahead) << 32;
-            const conv1d_mark full = conv1d_full_mark(a.width);
-            static_cast<uint8_t *>(a.marks_out)[8 * tokens + n] =
-                m.back == full.back && m.ahead == full.ahead;
+            static_cast<uint8_t *>(a.marks_out)[8 * tokens + n] = full;
         }
     }
 }

@@ -32,7 +32,8 @@ struct conv1d_bwd_args {
     int64_t walks; ///< of a channel
     int64_t slots; ///< of a channel: partial sums
     int64_t items; ///< of the launch: blocks or warps with work
-    int64_t parts; ///< conv1d.bwd_bct: of a row that walks divide, else 1
+    int64_t parts; ///< conv1d.bwd_bct: groups of rows of a channel that share a warp
+    int64_t large; ///< conv1d.bwd_bct: passes of rows_per_walk items; the others share the rest
     int64_t x_begin, x_end, dy_begin,
         dy_end; ///< elements that lie inside the tensors, from the base
 };

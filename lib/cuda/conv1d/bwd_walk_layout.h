@@ -63,6 +63,18 @@ PLAIT_HD constexpr int conv1d_mark_bytes(int64_t width) {
     return conv1d_short_marks(width) ? 1 : 9;
 }
 inline constexpr int64_t conv1d_marks_slack = 16; ///< bytes behind: they are read 8 at a time
+/// Then a byte for each group of tokens of the batch: 1 where one of them has a mark that is not
+/// full. Zeros in front of them, which are the slack, and behind, for tokens outside of the batch.
+inline constexpr int conv1d_marks_log_group = 5;
+PLAIT_HD constexpr int64_t conv1d_marks_groups(int64_t tokens) {
+    return (tokens + (1 << conv1d_marks_log_group) - 1) >> conv1d_marks_log_group;
+}
+PLAIT_HD constexpr int64_t conv1d_marks_groups_at(int64_t width, int64_t tokens) {
+    return tokens * conv1d_mark_bytes(width) + conv1d_marks_slack;
+}
+PLAIT_HD constexpr int64_t conv1d_marks_size(int64_t width, int64_t tokens) {
+    return conv1d_marks_groups_at(width, tokens) + conv1d_marks_groups(tokens) + conv1d_marks_slack;
+}
 
 /// All taps count and no edge is near.
 PLAIT_HD constexpr conv1d_mark conv1d_full_mark(int width) {

@@ -1,0 +1,221 @@
+// A tile of conv1d.bwd_bct in registers: its elements as floats, g, and its products with taps.
+#pragma once
+
+#include "lib/cuda/conv1d/bwd_bct_row.cuh"
+
+namespace plait::impl::cuda {
+
+/// pre[e] += the taps of element e, oldest first. x[i] is the input i - history tokens after the
+/// first element.
+template <class Case, bool Masked, class Marks>
+__device__ __forceinline__ void
+conv1d_bct_taps(const float (&w)[Case::taps], const float (&x)[Case::vec + Case::history],
+                const Marks &marks, int first, float (&pre)[Case::vec]) {
+#pragma unroll
+    for (int k = 0; k < Case::taps; ++k) {
+        if (!Case::exact && k < first) continue;
+#pragma unroll
+        for (int e = 0; e < Case::vec; ++e) {
+            if (!Masked || (marks.back(e) >> (Case::history - k) & 1u))
+                pre[e] = conv1d_fma(w[k], x[e + k], pre[e]);
+        }
+    }
+}
+
+/// dx of the elements: g[i] belongs to the token i after the first.
+template <class Case, bool Masked, class Marks>
+__device__ __forceinline__ void
+conv1d_bct_dx(const float (&w)[Case::taps], const float (&g)[Case::vec + Case::history],
+              const Marks &marks, int first, float (&dx)[Case::vec]) {
+#pragma unroll
+    for (int j = 0; j < Case::taps; ++j) {
+        if (!Case::exact && j > Case::history - first) continue;
+#pragma unroll
+        for (int e = 0; e < Case::vec; ++e) {
+            if (!Masked || ((j == 0 ? marks.back(e) : marks.ahead(e) >> j) & 1u))
+                dx[e] = conv1d_fma(w[Case::history - j], g[e + j], dx[e]);
+        }
+    }
+}
+
+/// The elements' terms of dw.
+template <class Case, bool Masked, class Marks>
+__device__ __forceinline__ void conv1d_bct_dw(const float (&x)[Case::vec + Case::history],
+                                              const float (&g)[Case::vec + Case::history],
+                                              const Marks &marks, int first,
+                                              float (&dw)[Case::taps]) {
+#pragma unroll
+    for (int k = 0; k < Case::taps; ++k) {
+        if (!Case::exact && k < first) continue;
+#pragma unroll
+        for (int e = 0; e < Case::vec; ++e) {
+            if (!Masked || (marks.back(e) >> (Case::history - k) & 1u))
+                dw[k] = conv1d_fma(g[e], x[e + k], dw[k]);
+        }
+    }
+}
+
+/// v where byte e of `inside` is 0xff, 0 where it is 0.
+__device__ __forceinline__ float conv1d_keep(float v, uint64_t inside, int e) {
+    const uint32_t word = static_cast<uint32_t>(inside >> (e < 4 ? 0 : 32));
+#ifdef __CUDACC__
+    return __uint_as_float(__float_as_uint(v) &
+                           __byte_perm(word, 0, 0x1111u * static_cast<uint32_t>(e % 4)));
+#else
+    return word >> (8 * (e % 4)) & 1u ? v : 0.0f;
+#endif
+}
+
+/// What a lane keeps over a walk.
+template <class Case> struct conv1d_bct_sums {
+    static constexpr int near = Case::history < Case::vec ? Case::history : Case::vec;
+    float w[Case::taps], dw[Case::taps], bias, dbias;
+    float behind[near]; ///< g of the tile behind
+    bool finite;        ///< w: else taps that meet nothing at the ends of a row must be skipped
+};
+
+/// A tile as floats.
+template <class Case> struct conv1d_bct_tile {
+    static constexpr int vec = Case::vec, history = Case::history;
+    float x[vec + history], dy[vec], g[vec + history];
+    conv1d_marks<vec, Case::exact> marks;
+    uint32_t edges;
+    bool full;       ///< of all lanes: no mask is needed
+    uint64_t inside; ///< kind edge: bytes of the elements inside the row
+
+    template <conv1d_bct_kind Kind>
+    __device__ __forceinline__ void widen(const conv1d_bct_row<Case> &way,
+                                          const conv1d_bct_chunk<Case> &in,
+                                          const conv1d_bct_cursor<Case, 0> &here) {
+        constexpr int per_word = Case::per_word;
+        float old[Case::old_loaded * per_word];
+#pragma unroll
+        for (int q = 0; q < Case::old_loaded; ++q)
+            conv1d_widen_word<Case>(in.old[q], old + q * per_word);
+#pragma unroll
+        for (int i = 0; i < history; ++i) x[i] = old[Case::old_loaded * per_word - history + i];
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            conv1d_widen_word<Case>(in.x[q], x + history + q * per_word);
+            conv1d_widen_word<Case>(in.dy[q], dy + q * per_word);
+        }
+        edges = 0;
+        full = true;
+        if constexpr (Kind == conv1d_bct_kind::plain) return;
+        if constexpr (Kind == conv1d_bct_kind::edge) {
+            inside = way.inside(here);
+#pragma unroll
+            for (int i = 0; i < history; ++i)
+                x[i] = static_cast<uint32_t>(here.t + i - history) <
+                               static_cast<uint32_t>(way.length_of(here))
+                           ? x[i]
+                           : 0.0f;
+#pragma unroll
+            for (int e = 0; e < vec; ++e) {
+                x[history + e] = conv1d_keep(x[history + e], inside, e);
+                dy[e] = conv1d_keep(dy[e], inside, e);
+            }
+            if (way.a.state_in && !(Case::marked && way.a.marks)) state(way, here);
+            return;
+        }
+        const bool checked = way.checked(here.tile);
+        const uint32_t length = static_cast<uint32_t>(way.length_of(here));
+        if constexpr (Case::marked) {
+            if (way.masked()) {
+                full = false;
+                uint64_t bytes = Case::exact ? way.mark_bytes(here) : 0;
+                if (checked) bytes &= way.inside(here);
+                marks.set(way.a, here.row, here.t, static_cast<int>(length), bytes);
+                edges = marks.edges();
+            }
+        }
+        if (checked) {
+#pragma unroll
+            for (int i = 0; i < vec + history; ++i)
+                x[i] = static_cast<uint32_t>(here.t + i - history) < length ? x[i] : 0.0f;
+#pragma unroll
+            for (int e = 0; e < vec; ++e)
+                dy[e] = static_cast<uint32_t>(here.t + e) < length ? dy[e] : 0.0f;
+        }
+        if (way.a.state_in && !(Case::marked && way.a.marks)) state(way, here);
+    }
+
+    /// Inputs from the first state of the row.
+    __device__ __forceinline__ void state(const conv1d_bct_row<Case> &way,
+                                          const conv1d_bct_cursor<Case, 0> &here) {
+        if (here.tile != 0 || here.t >= history || way.length_of(here) == 0) return;
+        const conv1d_view &v = way.a.vstate_in;
+        const int64_t from = conv1d_at(v, here.row, way.channel(), way.a.entries - history);
+        const bool shifted = way.shifted();
+        constexpr bool unrolled = Case::exact && history <= vec;
+        [[maybe_unused]] constexpr int in_flight = unrolled ? history : 1;
+#pragma unroll in_flight
+        for (int j = way.first; j < history; ++j) {
+            const float value = conv1d_load<float>(way.a.state_in, from + j * v.t, v.type);
+            if (unrolled && !shifted) {
+                x[j] = value;
+            } else if (j - here.t < vec + history) { // of token j - history
+                conv1d_put(x, j - here.t, value);
+            }
+        }
+    }
+
+    /// g of the lane's own elements.
+    template <conv1d_bct_kind Kind>
+    __device__ __forceinline__ void gradient(const conv1d_bct_row<Case> &way,
+                                             const conv1d_bct_sums<Case> &s,
+                                             const conv1d_bct_cursor<Case, 0> &here) {
+        const bool silu =
+            Case::act == conv1d_act::silu || (Case::act == conv1d_act::asked && way.a.silu);
+        if (silu) {
+            float pre[vec];
+#pragma unroll
+            for (int e = 0; e < vec; ++e) pre[e] = s.bias;
+            if (Kind == conv1d_bct_kind::special && Case::marked && !full) {
+                conv1d_bct_taps<Case, true>(s.w, x, marks, way.first, pre);
+            } else {
+                conv1d_bct_taps<Case, false>(s.w, x, marks, way.first, pre);
+                if (Kind == conv1d_bct_kind::special && !s.finite && here.t < history &&
+                    !way.a.state_in) {
+#pragma unroll 1
+                    for (int e = 0; e < vec; ++e) {
+                        float sum = s.bias;
+#pragma unroll 1
+                        for (int k = way.first; k < Case::taps; ++k)
+                            if (here.t + e - history + k >= 0)
+                                sum = conv1d_fma(conv1d_pick(s.w, k), conv1d_pick(x, e + k), sum);
+                        conv1d_put(pre, e, sum);
+                    }
+                }
+            }
+            if constexpr (Kind == conv1d_bct_kind::special && Case::marked)
+                conv1d_edge_pre(way.a, here.row, way.channel(), here.t, edges, pre);
+#pragma unroll
+            for (int e = 0; e < vec; ++e) g[e] = conv1d_silu_gradient<Case::fast>(dy[e], pre[e]);
+        } else {
+#pragma unroll
+            for (int e = 0; e < vec; ++e) g[e] = dy[e];
+        }
+        if constexpr (Kind == conv1d_bct_kind::plain) return;
+        if constexpr (Kind == conv1d_bct_kind::edge) {
+#pragma unroll
+            for (int e = 0; e < vec; ++e) g[e] = conv1d_keep(g[e], inside, e);
+            return;
+        }
+        if (way.checked(here.tile)) {
+            const uint32_t length = static_cast<uint32_t>(way.length_of(here));
+#pragma unroll
+            for (int e = 0; e < vec; ++e)
+                g[e] = static_cast<uint32_t>(here.t + e) < length ? g[e] : 0.0f;
+        }
+        if (Case::marked && !full) {
+#pragma unroll
+            for (int e = 0; e < vec; ++e) {
+                g[e] = marks.back(e) & 1u ? g[e] : 0.0f;
+                dy[e] = marks.back(e) & 1u ? dy[e] : 0.0f;
+            }
+        }
+    }
+};
+
+} // namespace plait::impl::cuda
