@@ -53,29 +53,11 @@ int launches(const conv1d_problem &p) {
 
 conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sanitized &from) {
     conv1d_fwd_args a{};
-    a.x_stride = conv1d_strides_of(p.x);
-    a.y_stride = conv1d_strides_of(p.y);
-    a.state_stride = conv1d_strides_of(p.state_in);
-    a.w_c = p.w.c;
-    a.w_t = p.w.t;
-    a.bias_c = p.bias.c;
+    conv1d_fill_args(a, p, from);
     a.ids_b = p.seq_idx.b;
     a.ids_t = p.seq_idx.t;
-    a.batch = p.batch;
-    a.channels = p.channels;
-    a.length = p.length;
-    a.width = p.width;
-    a.entries = p.entries;
     a.sequences = p.sequences;
-    a.slot_count = p.slots;
-    a.pad = from.pad;
-    a.x_type = p.x.type;
-    a.y_type = p.y.type;
-    a.w_type = p.w.type;
-    a.bias_type = p.bias.type;
-    a.state_type = p.state_in.type;
-    a.silu = p.silu;
-    a.residual = p.residual;
+    a.state_wide = p.state_in.type == scalar::f32;
     return a;
 }
 
@@ -88,10 +70,34 @@ bool rows_aligned(const conv1d_problem &p, const conv1d_view &v) {
 }
 
 verdict time_contiguous(const conv1d_problem &p) {
+    const int64_t rows = p.batch * p.channels;
+    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
     if (p.length <= 1) return "";
     if (p.x.t != 1) return text("time of x has stride ", p.x.t, "; needs 1");
     if (p.y.t != 1) return text("time of y has stride ", p.y.t, "; needs 1");
     return "";
+}
+
+verdict channels_contiguous(const conv1d_problem &p) {
+    if (p.channels <= 1) return "";
+    if (p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
+    if (p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
+    return "";
+}
+
+/// What all kernels with vectors need, which `contiguous` is a rule of.
+verdict vectors_applicable(const problem &problem, const profile &device, int64_t most_width,
+                           verdict (*contiguous)(const conv1d_problem &)) {
+    verdict v = conv1d_cuda_device(problem, device);
+    if (!v.empty()) return v;
+    const conv1d_problem &p = problem.conv1d();
+    v = conv1d_vector_types(p);
+    if (v.empty()) v = contiguous(p);
+    if (!v.empty()) return v;
+    if (p.width > most_width) return text("width=", p.width, " is over ", most_width);
+    if (p.length > conv1d_fwd_most_length)
+        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
+    return fits_memory(problem, device, conv1d_offsets_bytes(p));
 }
 
 /// Variants "full" of fwd_btc: anything but x, w and bias enters.
@@ -99,13 +105,6 @@ bool full(const conv1d_problem &p) { return needs_fix(p); }
 
 conv1d_bct_cut tiled_cut(const conv1d_problem &p, bool aligned) {
     return conv1d_bct_cut_of(p.x.type, p.batch * p.channels, p.length, aligned);
-}
-
-void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
-    a.w_wide = p.w.type == scalar::f32;
-    a.bias_wide = p.bias.type == scalar::f32;
-    a.state_wide = p.state_in.type == scalar::f32;
-    a.w_packed = conv1d_taps_packed(p);
 }
 
 /// What a step has of the problem: x, y, w, bias and, if `all`, what else outputs depend on.
@@ -145,7 +144,6 @@ void add_fix(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &fro
         s.bytes_read = n * p.width * scalar_bytes(p.x.type);
         s.bytes_written = n * scalar_bytes(p.y.type);
         s.flops = 2 * n * p.width;
-        fill_vector_args(p, args);
         return conv1d_fwd_bct_fix_launch(args, fixes_everywhere(p));
     });
 }
@@ -194,17 +192,10 @@ pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
 // ---- conv1d.fwd.cuda.bct_tiled ---------------------------------------------------------------
 
 verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profile &device) {
-    const verdict shared = conv1d_cuda_device(problem, device);
-    if (!shared.empty()) return shared;
-    const conv1d_problem &p = problem.conv1d();
-    verdict v = conv1d_vector_types(p);
-    if (v.empty()) v = time_contiguous(p);
+    const verdict v = vectors_applicable(problem, device, conv1d_fwd_most_width, time_contiguous);
     if (!v.empty()) return v;
-    if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
-    if (p.length > conv1d_fwd_most_length)
-        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
+    const conv1d_problem &p = problem.conv1d();
     const int64_t rows = p.batch * p.channels;
-    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
     const conv1d_bct_cut cut = tiled_cut(p, false);
     if (cut.tiles * cut.lanes > conv1d_bct_most_lanes)
         return text("a row takes ", cut.tiles * cut.lanes, " threads; the limit is ",
@@ -216,7 +207,7 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     const conv1d_fix_cut fix = conv1d_fix_cut_of(p.length, p.channels, fixes_everywhere(p));
     if (needs_fix(p) && p.batch * fix.groups > conv1d_most_blocks / fix.chunks)
         return text(rows, " rows of ", fix.chunks, " pieces are more than a grid holds");
-    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+    return "";
 }
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
@@ -239,7 +230,6 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, needs_fix(p), [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
-        fill_vector_args(p, args);
         args.rows_packed = (p.channels <= 1 || p.x.c == p.length) &&
                            (p.batch <= 1 || p.x.b == p.channels * p.length);
         return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y));
@@ -249,23 +239,15 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
 // ---- conv1d.fwd.cuda.bct ---------------------------------------------------------------------
 
 verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &device) {
-    const verdict shared = conv1d_cuda_device(problem, device);
-    if (!shared.empty()) return shared;
-    const conv1d_problem &p = problem.conv1d();
-    verdict v = conv1d_vector_types(p);
-    if (v.empty()) v = time_contiguous(p);
+    const verdict v =
+        vectors_applicable(problem, device, conv1d_fwd_bct_most_width, time_contiguous);
     if (!v.empty()) return v;
+    const conv1d_problem &p = problem.conv1d();
     if (p.varlen) return "packed sequences are in use";
     if (p.seq_idx.used()) return "seq_idx is in use";
-    if (p.width > conv1d_fwd_bct_most_width)
-        return text("width=", p.width, " is over ", conv1d_fwd_bct_most_width);
     if (!rows_aligned(p, p.x)) return "rows of x do not begin at multiples of 16 bytes";
     if (!rows_aligned(p, p.y)) return "rows of y do not begin at multiples of 16 bytes";
-    if (p.length > conv1d_fwd_most_length)
-        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
-    const int64_t rows = p.batch * p.channels;
-    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
-    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+    return "";
 }
 
 cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device) {
@@ -284,7 +266,6 @@ pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct";
-        fill_vector_args(p, args);
         return conv1d_fwd_bct_launch(args);
     });
 }
@@ -318,16 +299,10 @@ int32_t btc_strip(const conv1d_problem &p, const profile &device) {
 } // namespace
 
 verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &device) {
-    const verdict shared = conv1d_cuda_device(problem, device);
-    if (!shared.empty()) return shared;
-    const conv1d_problem &p = problem.conv1d();
-    const verdict v = conv1d_vector_types(p);
+    const verdict v =
+        vectors_applicable(problem, device, conv1d_fwd_most_width, channels_contiguous);
     if (!v.empty()) return v;
-    if (p.channels > 1 && p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
-    if (p.channels > 1 && p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
-    if (conv1d_btc_taps(p.width) == 0) return text("width=", p.width, " is over 32");
-    if (p.length > conv1d_fwd_most_length)
-        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
+    const conv1d_problem &p = problem.conv1d();
     const int64_t groups = btc_groups(p);
     if (groups > conv1d_btc_most_groups)
         return text(p.channels, " channels take ", groups, " threads; the limit is ",
@@ -336,7 +311,7 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     if (p.batch > conv1d_most_blocks / strips ||
         p.batch * strips > conv1d_most_blocks / groups * conv1d_btc_threads)
         return text(p.batch, " rows of ", strips, " strips are more than a grid holds");
-    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+    return "";
 }
 
 cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device) {
@@ -354,7 +329,6 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
-        fill_vector_args(p, args);
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), full(p));
     });
 }

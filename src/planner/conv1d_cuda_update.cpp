@@ -96,29 +96,7 @@ pipeline conv1d_cuda_update_build(const problem &problem, const profile &device)
                   p.ring ? role_operand(PLAIT_POSITION, false) : operand{},
                   from.slots};
     conv1d_update_args a{};
-    a.x_stride = conv1d_strides_of(p.x);
-    a.y_stride = conv1d_strides_of(p.y);
-    a.state_stride = conv1d_strides_of(p.state_in);
-    a.w_c = p.w.c;
-    a.w_t = p.w.t;
-    a.bias_c = p.bias.c;
-    a.batch = p.batch;
-    a.channels = p.channels;
-    a.length = p.length;
-    a.width = p.width;
-    a.entries = p.entries;
-    a.slot_count = p.slots;
-    a.pad = from.pad;
-    a.x_type = p.x.type;
-    a.y_type = p.y.type;
-    a.w_type = p.w.type;
-    a.bias_type = p.bias.type;
-    a.state_type = p.state_in.type;
-    a.silu = p.silu;
-    a.residual = p.residual;
-    a.w_wide = p.w.type == scalar::f32;
-    a.bias_wide = p.bias.type == scalar::f32;
-    a.w_packed = conv1d_taps_packed(p);
+    conv1d_fill_args(a, p, from);
     const vector_choice chosen = choose_vector(p, device);
     const conv1d_launch l = chosen.vector > 0
                                 ? conv1d_update_launch(a, chosen.vector, chosen.state, device.sms)

@@ -23,6 +23,8 @@ constexpr int conv1d_bct_vectors = 4;
 constexpr int64_t conv1d_bct_long_row = 256;   ///< vectors
 constexpr int64_t conv1d_bct_plenty = 1 << 21; ///< vectors of all rows: 2000 blocks
 
+constexpr int64_t conv1d_fwd_most_width = 32;
+
 /// Instantiations: widths up to 4, 8, 32. 0: none.
 constexpr int conv1d_fwd_taps(int64_t width) {
     return width <= 4 ? 4 : width <= 8 ? 8 : width <= 32 ? 32 : 0;
