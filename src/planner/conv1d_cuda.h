@@ -25,7 +25,7 @@ conv1d_sanitized conv1d_add_offsets(pipeline &, const conv1d_problem &, int last
 /// Appends conv1d.state; STATE_OUT is in use.
 void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sanitized &);
 
-/// Whether the four taps of a channel are one aligned access.
+/// Whether taps of a channel are aligned accesses of four.
 bool conv1d_taps_packed(const conv1d_problem &);
 
 /// What conv1d_fwd_args and conv1d_update_args have in common.

@@ -1,5 +1,6 @@
 // The CUDA candidates of conv1d.fwd.
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
+#include "lib/cuda/conv1d/fwd_masks_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
 
@@ -34,10 +35,20 @@ bool writes_state(const conv1d_problem &p) {
     return p.state_out.used() && p.sequences > 0 && p.channels > 0 && p.entries > 0;
 }
 
-/// Whether fwd_bct_tiled leaves outputs to fwd_bct_fix.
-bool needs_fix(const conv1d_problem &p) {
+/// Whether rows are more than one live sequence without a state.
+bool has_features(const conv1d_problem &p) {
     return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
 }
+
+/// Whether fwd_bct_tiled knows by conv1d.fwd_masks which taps count: ids, but no states.
+bool masked(const conv1d_problem &p) { return p.seq_idx.used() && !p.state_in.used() && !p.varlen; }
+
+int64_t masks_bytes(const conv1d_problem &p) {
+    return conv1d_masks_bytes(p.batch, p.length, conv1d_fwd_bct_taps(p.width));
+}
+
+/// Whether fwd_bct_tiled leaves outputs to fwd_bct_fix.
+bool needs_fix(const conv1d_problem &p) { return has_features(p) && !masked(p); }
 
 bool fixes_everywhere(const conv1d_problem &p) { return p.pooled || p.varlen || p.seq_idx.used(); }
 
@@ -100,17 +111,15 @@ verdict vectors_applicable(const problem &problem, const profile &device, int64_
     return fits_memory(problem, device, conv1d_offsets_bytes(p));
 }
 
-/// Variants "full" of fwd_btc: anything but x, w and bias enters.
-bool full(const conv1d_problem &p) { return needs_fix(p); }
-
 conv1d_bct_cut tiled_cut(const conv1d_problem &p, bool aligned) {
     return conv1d_bct_cut_of(p.x.type, p.batch * p.channels, p.length, aligned);
 }
 
-/// What a step has of the problem: x, y, w, bias and, if `all`, what else outputs depend on.
+/// What a step has of the problem: x, y, w, bias and, if `all`, what else outputs depend on; and
+/// `masks`.
 template <class Fill>
 void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from, bool all,
-                     const Fill &fill) {
+                     const operand &masks, const Fill &fill) {
     step s;
     const auto role = [&](const conv1d_view &v, plait_role r) {
         return v.used() ? role_operand(r, false) : operand{};
@@ -122,7 +131,8 @@ void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_saniti
                   all ? role(p.state_in, PLAIT_STATE_IN) : operand{},
                   all ? from.slots : operand{},
                   all ? from.spans : operand{},
-                  all ? role(p.seq_idx, PLAIT_SEQ_IDX) : operand{}};
+                  all ? role(p.seq_idx, PLAIT_SEQ_IDX) : operand{},
+                  masks};
     s.bytes_read = conv1d_bytes_read(p);
     s.bytes_written = conv1d_bytes_written(p);
     s.flops = conv1d_flops(p);
@@ -138,7 +148,7 @@ void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_saniti
 
 /// conv1d.fwd_bct_fix.
 void add_fix(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from) {
-    add_output_step(out, p, from, true, [&](step &s, conv1d_fwd_args &args) {
+    add_output_step(out, p, from, true, {}, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_fix";
         const int64_t n = fixed_outputs(p);
         s.bytes_read = n * p.width * scalar_bytes(p.x.type);
@@ -148,15 +158,39 @@ void add_fix(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &fro
     });
 }
 
-/// The offsets, the kernel that writes y, what mends it, the state.
-template <class Main> pipeline steps_of(const conv1d_problem &p, bool fixed, const Main &main) {
+/// conv1d.fwd_masks; the step behind it reads what is returned.
+operand add_masks(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from) {
+    const int now = static_cast<int>(out.steps.size());
+    operand masks = piece_operand(out.work.book("masks", masks_bytes(p), now, now + 1), true);
+    add_output_step(out, p, from, true, {}, [&](step &s, conv1d_fwd_args &args) {
+        s.kernel = "conv1d.fwd_masks";
+        s.operands[1] = masks; // in the place of y
+        for (const size_t unused : {0u, 2u, 3u}) s.operands[unused] = operand{};
+        s.bytes_read = p.batch * p.length * 4;
+        s.bytes_written = masks_bytes(p);
+        s.flops = 0;
+        return conv1d_fwd_masks_launch(args, conv1d_fwd_bct_taps(p.width));
+    });
+    masks.written = false;
+    return masks;
+}
+
+/// How the kernel that writes y takes rows that are more than one live sequence.
+enum class features { inside, fixed };
+
+/// The offsets, the masks, the kernel that writes y, what mends it, the state.
+template <class Main> pipeline steps_of(const conv1d_problem &p, features how, const Main &main) {
     pipeline out;
-    const bool has_y = outputs(p) > 0;
+    const bool has_y = outputs(p) > 0, inside = how == features::inside;
+    const bool with_masks = has_y && !inside && masked(p),
+               with_fix = has_y && !inside && needs_fix(p);
     // Behind conv1d.offsets.
-    const int last = (has_y ? 1 : 0) + (has_y && fixed ? 1 : 0) + (writes_state(p) ? 1 : 0);
+    const int last =
+        (has_y ? 1 : 0) + (with_masks ? 1 : 0) + (with_fix ? 1 : 0) + (writes_state(p) ? 1 : 0);
     const conv1d_sanitized from = conv1d_add_offsets(out, p, last);
-    if (has_y) add_output_step(out, p, from, !fixed, main);
-    if (has_y && fixed) add_fix(out, p, from);
+    const operand masks = with_masks ? add_masks(out, p, from) : operand{};
+    if (has_y) add_output_step(out, p, from, inside, masks, main);
+    if (with_fix) add_fix(out, p, from);
     // A pool without rows to write: a plan that is not empty has a step all the same.
     if (writes_state(p) || out.steps.empty()) conv1d_add_state(out, p, from);
     out.work.seal();
@@ -182,7 +216,7 @@ cost conv1d_cuda_fwd_any_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_any";
         args.channels_inner = p.y.c < p.y.t;
         return conv1d_fwd_any_launch(p.accumulator, outputs(p));
@@ -207,7 +241,8 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     const conv1d_fix_cut fix = conv1d_fix_cut_of(p.length, p.channels, fixes_everywhere(p));
     if (needs_fix(p) && p.batch * fix.groups > conv1d_most_blocks / fix.chunks)
         return text(rows, " rows of ", fix.chunks, " pieces are more than a grid holds");
-    return "";
+    const int64_t masks = masked(p) ? masks_bytes(p) + PLAIT_WORKSPACE_ALIGNMENT - 1 : 0;
+    return fits_memory(problem, device, conv1d_offsets_bytes(p) + masks);
 }
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
@@ -223,16 +258,17 @@ cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &d
                             (tiled_slots + static_cast<double>(p.width)) / used +
                                 fixed *
                                     (fix_slots + fix_slots_per_tap * static_cast<double>(p.width)),
-                            threads * tiled_loads, launches(p) + (needs_fix(p) ? 1 : 0));
+                            threads * tiled_loads, launches(p) + (has_features(p) ? 1 : 0));
 }
 
 pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, needs_fix(p), [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::fixed, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
         args.rows_packed = (p.channels <= 1 || p.x.c == p.length) &&
                            (p.batch <= 1 || p.x.b == p.channels * p.length);
-        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y));
+        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y),
+                                           masked(p));
     });
 }
 
@@ -264,7 +300,7 @@ cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct";
         return conv1d_fwd_bct_launch(args);
     });
@@ -289,11 +325,21 @@ int64_t btc_groups(const conv1d_problem &p) {
     return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
 }
 
+/// Variants "full": anything but x, w and bias enters, or rows are shorter than a tile.
+bool btc_full(const conv1d_problem &p) {
+    const int taps = conv1d_btc_taps(p.width);
+    const bool tiled = conv1d_btc_tiled(taps, btc_vector(p), false);
+    return has_features(p) || (tiled && p.length < conv1d_btc_tile(taps));
+}
+
 int32_t btc_strip(const conv1d_problem &p, const profile &device) {
-    const int64_t blocks =
-        conv1d_btc_blocks_per_sm(p.x.type, conv1d_btc_taps(p.width), btc_vector(p), full(p));
-    return conv1d_btc_strip(p.batch, p.length, btc_groups(p),
-                            device.sms * blocks * conv1d_btc_threads);
+    const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
+    const bool full = btc_full(p);
+    if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
+    const int64_t threads =
+        device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
+    return conv1d_btc_strip(conv1d_btc_longest_strip(p.x.type, taps, vector), p.batch, p.length,
+                            btc_groups(p), threads);
 }
 
 } // namespace
@@ -327,9 +373,9 @@ cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
-        return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), full(p));
+        return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });
 }
 
