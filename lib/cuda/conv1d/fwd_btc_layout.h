@@ -84,7 +84,7 @@ constexpr int64_t conv1d_btc_most_groups = INT64_C(1) << 23;
 /// memory.
 constexpr int conv1d_btc_longest_strip(scalar s, int taps, int vector) {
     if (taps > 4) return 32 * taps;
-    return vector > 1 ? 128 : s == scalar::f32 ? 16 : 32;
+    return vector > 1 ? 64 : s == scalar::f32 ? 16 : 32;
 }
 constexpr int conv1d_btc_shortest_strip = 16;
 /// From so many waves on the last one costs little, full or not.
