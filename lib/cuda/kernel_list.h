@@ -33,6 +33,7 @@ kernel_list list_wht_l2_reset();
 kernel_list list_conv1d_fwd_any();
 kernel_list list_conv1d_fwd_bct();
 kernel_list list_conv1d_fwd_bct_fix();
+kernel_list list_conv1d_fwd_masks();
 kernel_list list_conv1d_fwd_btc_f32();
 kernel_list list_conv1d_fwd_btc_f16();
 kernel_list list_conv1d_fwd_btc_bf16();

@@ -38,6 +38,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_update_lines_bf16,
         list_conv1d_fwd_bct,
         list_conv1d_fwd_bct_fix,
+        list_conv1d_fwd_masks,
         list_conv1d_fwd_btc_f32,
         list_conv1d_fwd_btc_f16,
         list_conv1d_fwd_btc_bf16,

@@ -149,7 +149,8 @@ void conv1d_add_state(pipeline &out, const conv1d_problem &p, const conv1d_sanit
 
 bool conv1d_taps_packed(const conv1d_problem &p) {
     const int64_t bytes = 4 * scalar_bytes(p.w.type);
-    return p.width == 4 && p.w.t == 1 && p.w.align >= bytes && (p.channels <= 1 || p.w.c % 4 == 0);
+    return p.width % 4 == 0 && p.w.t == 1 && p.w.align >= bytes &&
+           (p.channels <= 1 || p.w.c % 4 == 0);
 }
 
 verdict conv1d_vector_types(const conv1d_problem &p) {

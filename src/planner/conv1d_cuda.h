@@ -2,6 +2,7 @@
 // costs.
 #pragma once
 
+#include "lib/cuda/conv1d/common_layout.h"
 #include "src/planner/conv1d_candidates.h"
 
 namespace plait::impl {
@@ -24,8 +25,37 @@ conv1d_sanitized conv1d_add_offsets(pipeline &, const conv1d_problem &, int last
 /// Appends conv1d.state; STATE_OUT is in use.
 void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sanitized &);
 
-/// Whether the four taps of a channel are one aligned access.
+/// Whether taps of a channel are aligned accesses of four.
 bool conv1d_taps_packed(const conv1d_problem &);
+
+/// What conv1d_fwd_args and conv1d_update_args have in common.
+template <class Args>
+void conv1d_fill_args(Args &a, const conv1d_problem &p, const conv1d_sanitized &from) {
+    a.x_stride = conv1d_strides_of(p.x);
+    a.y_stride = conv1d_strides_of(p.y);
+    a.state_stride = conv1d_strides_of(p.state_in);
+    a.w_c = p.w.c;
+    a.w_t = p.w.t;
+    a.bias_c = p.bias.c;
+    a.batch = p.batch;
+    a.channels = p.channels;
+    a.length = p.length;
+    a.width = p.width;
+    a.entries = p.entries;
+    a.slot_count = p.slots;
+    a.pad = from.pad;
+    a.x_type = p.x.type;
+    a.y_type = p.y.type;
+    a.w_type = p.w.type;
+    a.bias_type = p.bias.type;
+    a.state_type = p.state_in.type;
+    a.silu = p.silu;
+    a.residual = p.residual;
+    a.w_wide = p.w.type == scalar::f32;
+    a.bias_wide = p.bias.type == scalar::f32;
+    a.w_packed = conv1d_taps_packed(p);
+}
+
 /// Rules of the kernels that hold x, y as vectors of f16, bf16 or f32.
 verdict conv1d_vector_types(const conv1d_problem &);
 

@@ -1,5 +1,6 @@
 // The CUDA candidates of conv1d.fwd.
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
+#include "lib/cuda/conv1d/fwd_masks_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
 
@@ -34,10 +35,20 @@ bool writes_state(const conv1d_problem &p) {
     return p.state_out.used() && p.sequences > 0 && p.channels > 0 && p.entries > 0;
 }
 
-/// Whether fwd_bct_tiled leaves outputs to fwd_bct_fix.
-bool needs_fix(const conv1d_problem &p) {
+/// Whether rows are more than one live sequence without a state.
+bool has_features(const conv1d_problem &p) {
     return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
 }
+
+/// Whether fwd_bct_tiled knows by conv1d.fwd_masks which taps count: ids, but no states.
+bool masked(const conv1d_problem &p) { return p.seq_idx.used() && !p.state_in.used() && !p.varlen; }
+
+int64_t masks_bytes(const conv1d_problem &p) {
+    return conv1d_masks_bytes(p.batch, p.length, conv1d_fwd_bct_taps(p.width));
+}
+
+/// Whether fwd_bct_tiled leaves outputs to fwd_bct_fix.
+bool needs_fix(const conv1d_problem &p) { return has_features(p) && !masked(p); }
 
 bool fixes_everywhere(const conv1d_problem &p) { return p.pooled || p.varlen || p.seq_idx.used(); }
 
@@ -53,29 +64,11 @@ int launches(const conv1d_problem &p) {
 
 conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sanitized &from) {
     conv1d_fwd_args a{};
-    a.x_stride = conv1d_strides_of(p.x);
-    a.y_stride = conv1d_strides_of(p.y);
-    a.state_stride = conv1d_strides_of(p.state_in);
-    a.w_c = p.w.c;
-    a.w_t = p.w.t;
-    a.bias_c = p.bias.c;
+    conv1d_fill_args(a, p, from);
     a.ids_b = p.seq_idx.b;
     a.ids_t = p.seq_idx.t;
-    a.batch = p.batch;
-    a.channels = p.channels;
-    a.length = p.length;
-    a.width = p.width;
-    a.entries = p.entries;
     a.sequences = p.sequences;
-    a.slot_count = p.slots;
-    a.pad = from.pad;
-    a.x_type = p.x.type;
-    a.y_type = p.y.type;
-    a.w_type = p.w.type;
-    a.bias_type = p.bias.type;
-    a.state_type = p.state_in.type;
-    a.silu = p.silu;
-    a.residual = p.residual;
+    a.state_wide = p.state_in.type == scalar::f32;
     return a;
 }
 
@@ -88,30 +81,45 @@ bool rows_aligned(const conv1d_problem &p, const conv1d_view &v) {
 }
 
 verdict time_contiguous(const conv1d_problem &p) {
+    const int64_t rows = p.batch * p.channels;
+    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
     if (p.length <= 1) return "";
     if (p.x.t != 1) return text("time of x has stride ", p.x.t, "; needs 1");
     if (p.y.t != 1) return text("time of y has stride ", p.y.t, "; needs 1");
     return "";
 }
 
-/// Variants "full" of fwd_btc: anything but x, w and bias enters.
-bool full(const conv1d_problem &p) { return needs_fix(p); }
+verdict channels_contiguous(const conv1d_problem &p) {
+    if (p.channels <= 1) return "";
+    if (p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
+    if (p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
+    return "";
+}
+
+/// What all kernels with vectors need, which `contiguous` is a rule of.
+verdict vectors_applicable(const problem &problem, const profile &device, int64_t most_width,
+                           verdict (*contiguous)(const conv1d_problem &)) {
+    verdict v = conv1d_cuda_device(problem, device);
+    if (!v.empty()) return v;
+    const conv1d_problem &p = problem.conv1d();
+    v = conv1d_vector_types(p);
+    if (v.empty()) v = contiguous(p);
+    if (!v.empty()) return v;
+    if (p.width > most_width) return text("width=", p.width, " is over ", most_width);
+    if (p.length > conv1d_fwd_most_length)
+        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
+    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+}
 
 conv1d_bct_cut tiled_cut(const conv1d_problem &p, bool aligned) {
     return conv1d_bct_cut_of(p.x.type, p.batch * p.channels, p.length, aligned);
 }
 
-void fill_vector_args(const conv1d_problem &p, conv1d_fwd_args &a) {
-    a.w_wide = p.w.type == scalar::f32;
-    a.bias_wide = p.bias.type == scalar::f32;
-    a.state_wide = p.state_in.type == scalar::f32;
-    a.w_packed = conv1d_taps_packed(p);
-}
-
-/// What a step has of the problem: x, y, w, bias and, if `all`, what else outputs depend on.
+/// What a step has of the problem: x, y, w, bias and, if `all`, what else outputs depend on; and
+/// `masks`.
 template <class Fill>
 void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from, bool all,
-                     const Fill &fill) {
+                     const operand &masks, const Fill &fill) {
     step s;
     const auto role = [&](const conv1d_view &v, plait_role r) {
         return v.used() ? role_operand(r, false) : operand{};
@@ -123,7 +131,8 @@ void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_saniti
                   all ? role(p.state_in, PLAIT_STATE_IN) : operand{},
                   all ? from.slots : operand{},
                   all ? from.spans : operand{},
-                  all ? role(p.seq_idx, PLAIT_SEQ_IDX) : operand{}};
+                  all ? role(p.seq_idx, PLAIT_SEQ_IDX) : operand{},
+                  masks};
     s.bytes_read = conv1d_bytes_read(p);
     s.bytes_written = conv1d_bytes_written(p);
     s.flops = conv1d_flops(p);
@@ -139,26 +148,49 @@ void add_output_step(pipeline &out, const conv1d_problem &p, const conv1d_saniti
 
 /// conv1d.fwd_bct_fix.
 void add_fix(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from) {
-    add_output_step(out, p, from, true, [&](step &s, conv1d_fwd_args &args) {
+    add_output_step(out, p, from, true, {}, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_fix";
         const int64_t n = fixed_outputs(p);
         s.bytes_read = n * p.width * scalar_bytes(p.x.type);
         s.bytes_written = n * scalar_bytes(p.y.type);
         s.flops = 2 * n * p.width;
-        fill_vector_args(p, args);
         return conv1d_fwd_bct_fix_launch(args, fixes_everywhere(p));
     });
 }
 
-/// The offsets, the kernel that writes y, what mends it, the state.
-template <class Main> pipeline steps_of(const conv1d_problem &p, bool fixed, const Main &main) {
+/// conv1d.fwd_masks; the step behind it reads what is returned.
+operand add_masks(pipeline &out, const conv1d_problem &p, const conv1d_sanitized &from) {
+    const int now = static_cast<int>(out.steps.size());
+    operand masks = piece_operand(out.work.book("masks", masks_bytes(p), now, now + 1), true);
+    add_output_step(out, p, from, true, {}, [&](step &s, conv1d_fwd_args &args) {
+        s.kernel = "conv1d.fwd_masks";
+        s.operands[1] = masks; // in the place of y
+        for (const size_t unused : {0u, 2u, 3u}) s.operands[unused] = operand{};
+        s.bytes_read = p.batch * p.length * 4;
+        s.bytes_written = masks_bytes(p);
+        s.flops = 0;
+        return conv1d_fwd_masks_launch(args, conv1d_fwd_bct_taps(p.width));
+    });
+    masks.written = false;
+    return masks;
+}
+
+/// How the kernel that writes y takes rows that are more than one live sequence.
+enum class features { inside, fixed };
+
+/// The offsets, the masks, the kernel that writes y, what mends it, the state.
+template <class Main> pipeline steps_of(const conv1d_problem &p, features how, const Main &main) {
     pipeline out;
-    const bool has_y = outputs(p) > 0;
+    const bool has_y = outputs(p) > 0, inside = how == features::inside;
+    const bool with_masks = has_y && !inside && masked(p),
+               with_fix = has_y && !inside && needs_fix(p);
     // Behind conv1d.offsets.
-    const int last = (has_y ? 1 : 0) + (has_y && fixed ? 1 : 0) + (writes_state(p) ? 1 : 0);
+    const int last =
+        (has_y ? 1 : 0) + (with_masks ? 1 : 0) + (with_fix ? 1 : 0) + (writes_state(p) ? 1 : 0);
     const conv1d_sanitized from = conv1d_add_offsets(out, p, last);
-    if (has_y) add_output_step(out, p, from, !fixed, main);
-    if (has_y && fixed) add_fix(out, p, from);
+    const operand masks = with_masks ? add_masks(out, p, from) : operand{};
+    if (has_y) add_output_step(out, p, from, inside, masks, main);
+    if (with_fix) add_fix(out, p, from);
     // A pool without rows to write: a plan that is not empty has a step all the same.
     if (writes_state(p) || out.steps.empty()) conv1d_add_state(out, p, from);
     out.work.seal();
@@ -184,7 +216,7 @@ cost conv1d_cuda_fwd_any_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_any";
         args.channels_inner = p.y.c < p.y.t;
         return conv1d_fwd_any_launch(p.accumulator, outputs(p));
@@ -194,17 +226,10 @@ pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
 // ---- conv1d.fwd.cuda.bct_tiled ---------------------------------------------------------------
 
 verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profile &device) {
-    const verdict shared = conv1d_cuda_device(problem, device);
-    if (!shared.empty()) return shared;
-    const conv1d_problem &p = problem.conv1d();
-    verdict v = conv1d_vector_types(p);
-    if (v.empty()) v = time_contiguous(p);
+    const verdict v = vectors_applicable(problem, device, conv1d_fwd_most_width, time_contiguous);
     if (!v.empty()) return v;
-    if (conv1d_fwd_taps(p.width) == 0) return text("width=", p.width, " is over 32");
-    if (p.length > conv1d_fwd_most_length)
-        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
+    const conv1d_problem &p = problem.conv1d();
     const int64_t rows = p.batch * p.channels;
-    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
     const conv1d_bct_cut cut = tiled_cut(p, false);
     if (cut.tiles * cut.lanes > conv1d_bct_most_lanes)
         return text("a row takes ", cut.tiles * cut.lanes, " threads; the limit is ",
@@ -216,7 +241,8 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
     const conv1d_fix_cut fix = conv1d_fix_cut_of(p.length, p.channels, fixes_everywhere(p));
     if (needs_fix(p) && p.batch * fix.groups > conv1d_most_blocks / fix.chunks)
         return text(rows, " rows of ", fix.chunks, " pieces are more than a grid holds");
-    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+    const int64_t masks = masked(p) ? masks_bytes(p) + PLAIT_WORKSPACE_ALIGNMENT - 1 : 0;
+    return fits_memory(problem, device, conv1d_offsets_bytes(p) + masks);
 }
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
@@ -232,40 +258,32 @@ cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &d
                             (tiled_slots + static_cast<double>(p.width)) / used +
                                 fixed *
                                     (fix_slots + fix_slots_per_tap * static_cast<double>(p.width)),
-                            threads * tiled_loads, launches(p) + (needs_fix(p) ? 1 : 0));
+                            threads * tiled_loads, launches(p) + (has_features(p) ? 1 : 0));
 }
 
 pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, needs_fix(p), [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::fixed, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
-        fill_vector_args(p, args);
         args.rows_packed = (p.channels <= 1 || p.x.c == p.length) &&
                            (p.batch <= 1 || p.x.b == p.channels * p.length);
-        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y));
+        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y),
+                                           masked(p));
     });
 }
 
 // ---- conv1d.fwd.cuda.bct ---------------------------------------------------------------------
 
 verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &device) {
-    const verdict shared = conv1d_cuda_device(problem, device);
-    if (!shared.empty()) return shared;
-    const conv1d_problem &p = problem.conv1d();
-    verdict v = conv1d_vector_types(p);
-    if (v.empty()) v = time_contiguous(p);
+    const verdict v =
+        vectors_applicable(problem, device, conv1d_fwd_bct_most_width, time_contiguous);
     if (!v.empty()) return v;
+    const conv1d_problem &p = problem.conv1d();
     if (p.varlen) return "packed sequences are in use";
     if (p.seq_idx.used()) return "seq_idx is in use";
-    if (p.width > conv1d_fwd_bct_most_width)
-        return text("width=", p.width, " is over ", conv1d_fwd_bct_most_width);
     if (!rows_aligned(p, p.x)) return "rows of x do not begin at multiples of 16 bytes";
     if (!rows_aligned(p, p.y)) return "rows of y do not begin at multiples of 16 bytes";
-    if (p.length > conv1d_fwd_most_length)
-        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
-    const int64_t rows = p.batch * p.channels;
-    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
-    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+    return "";
 }
 
 cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device) {
@@ -282,9 +300,8 @@ cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct";
-        fill_vector_args(p, args);
         return conv1d_fwd_bct_launch(args);
     });
 }
@@ -308,26 +325,30 @@ int64_t btc_groups(const conv1d_problem &p) {
     return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
 }
 
+/// Variants "full": anything but x, w and bias enters, or rows are shorter than a tile.
+bool btc_full(const conv1d_problem &p) {
+    const int taps = conv1d_btc_taps(p.width);
+    const bool tiled = conv1d_btc_tiled(taps, btc_vector(p), false);
+    return has_features(p) || (tiled && p.length < conv1d_btc_tile(taps));
+}
+
 int32_t btc_strip(const conv1d_problem &p, const profile &device) {
-    const int64_t blocks =
-        conv1d_btc_blocks_per_sm(p.x.type, conv1d_btc_taps(p.width), btc_vector(p), full(p));
-    return conv1d_btc_strip(p.batch, p.length, btc_groups(p),
-                            device.sms * blocks * conv1d_btc_threads);
+    const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
+    const bool full = btc_full(p);
+    if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
+    const int64_t threads =
+        device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
+    return conv1d_btc_strip(conv1d_btc_longest_strip(p.x.type, taps, vector), p.batch, p.length,
+                            btc_groups(p), threads);
 }
 
 } // namespace
 
 verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &device) {
-    const verdict shared = conv1d_cuda_device(problem, device);
-    if (!shared.empty()) return shared;
-    const conv1d_problem &p = problem.conv1d();
-    const verdict v = conv1d_vector_types(p);
+    const verdict v =
+        vectors_applicable(problem, device, conv1d_fwd_most_width, channels_contiguous);
     if (!v.empty()) return v;
-    if (p.channels > 1 && p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
-    if (p.channels > 1 && p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
-    if (conv1d_btc_taps(p.width) == 0) return text("width=", p.width, " is over 32");
-    if (p.length > conv1d_fwd_most_length)
-        return text("length=", p.length, " is over ", conv1d_fwd_most_length);
+    const conv1d_problem &p = problem.conv1d();
     const int64_t groups = btc_groups(p);
     if (groups > conv1d_btc_most_groups)
         return text(p.channels, " channels take ", groups, " threads; the limit is ",
@@ -336,7 +357,7 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     if (p.batch > conv1d_most_blocks / strips ||
         p.batch * strips > conv1d_most_blocks / groups * conv1d_btc_threads)
         return text(p.batch, " rows of ", strips, " strips are more than a grid holds");
-    return fits_memory(problem, device, conv1d_offsets_bytes(p));
+    return "";
 }
 
 cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device) {
@@ -352,10 +373,9 @@ cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, false, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
-        fill_vector_args(p, args);
-        return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), full(p));
+        return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });
 }
 

@@ -3,6 +3,8 @@
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
 
+#include <algorithm>
+
 namespace plait::impl {
 
 namespace {
@@ -16,13 +18,29 @@ constexpr double any_share = 0.5;
 constexpr double vector_share = 0.9;
 constexpr double vector_slots = 30;
 /// Below this many threads of an SM the variants with few channels a thread are faster.
-constexpr int64_t crowd = 256;
+constexpr int64_t crowd = 768;
 
 /// How a vector variant does the call; vector 0: none does.
 struct vector_choice {
     int vector;
     conv1d_update_state state;
+    bool single; ///< variants *.single
 };
+
+/// Numbers that the variants *.single take in 32 bits.
+bool small(int64_t n) { return n >= INT32_MIN && n <= INT32_MAX; }
+
+bool single_fits(const conv1d_problem &p, int vector) {
+    if (p.length != 1 || p.width != 4 || !conv1d_taps_packed(p)) return false;
+    if (p.bias.used() &&
+        (p.bias.type != p.w.type || (p.channels > 1 && p.bias.c != 1) ||
+         p.bias.align < std::min<int64_t>(16, int64_t{vector} * scalar_bytes(p.bias.type))))
+        return false;
+    for (const int64_t n :
+         {p.x.b, p.y.b, p.state_in.b, p.state_in.t, p.w.c, p.batch, p.channels * p.entries})
+        if (!small(n)) return false;
+    return true;
+}
 
 bool state_fits(const conv1d_problem &p, int vector, conv1d_update_state how) {
     const conv1d_view &s = p.state_in;
@@ -35,7 +53,7 @@ bool state_fits(const conv1d_problem &p, int vector, conv1d_update_state how) {
 }
 
 vector_choice choose_vector(const conv1d_problem &p, const profile &device) {
-    const vector_choice none{0, conv1d_update_state::rows};
+    const vector_choice none{0, conv1d_update_state::rows, false};
     if (p.length < 1 || p.width < 2 || p.width > 4) return none;
     if (!conv1d_vector_types(p).empty() || p.state_in.type != p.x.type) return none;
     if (p.ring ? p.entries > INT32_MAX : p.entries != p.width - 1) return none;
@@ -48,13 +66,16 @@ vector_choice choose_vector(const conv1d_problem &p, const profile &device) {
     const bool crowded = p.batch * (p.channels / many) >= device.sms * crowd;
     for (const bool few : {!crowded, crowded}) {
         const int v = conv1d_update_vector(p.x.type, few);
-        if (conv1d_update_single(v) && p.length > 1) continue;
+        const bool single = single_fits(p, v);
+        // Of width 4 only variants *.single have few channels a thread.
+        if (conv1d_update_single(v) && (p.length > 1 || (p.width == 4 && !single))) continue;
         const int64_t groups = p.channels / v;
         if (p.channels % v != 0 || groups > conv1d_update_most_groups) continue;
         if (p.batch > conv1d_most_blocks / groups) continue;
         if (!fits(p.x, v) || !fits(p.y, v)) continue;
         for (const auto how : {conv1d_update_state::rows, conv1d_update_state::lines})
-            if (state_fits(p, v, how)) return {v, how};
+            if (state_fits(p, v, how))
+                return {v, single && p.ring ? conv1d_update_state::ring : how, single};
     }
     return none;
 }
@@ -96,33 +117,12 @@ pipeline conv1d_cuda_update_build(const problem &problem, const profile &device)
                   p.ring ? role_operand(PLAIT_POSITION, false) : operand{},
                   from.slots};
     conv1d_update_args a{};
-    a.x_stride = conv1d_strides_of(p.x);
-    a.y_stride = conv1d_strides_of(p.y);
-    a.state_stride = conv1d_strides_of(p.state_in);
-    a.w_c = p.w.c;
-    a.w_t = p.w.t;
-    a.bias_c = p.bias.c;
-    a.batch = p.batch;
-    a.channels = p.channels;
-    a.length = p.length;
-    a.width = p.width;
-    a.entries = p.entries;
-    a.slot_count = p.slots;
-    a.pad = from.pad;
-    a.x_type = p.x.type;
-    a.y_type = p.y.type;
-    a.w_type = p.w.type;
-    a.bias_type = p.bias.type;
-    a.state_type = p.state_in.type;
-    a.silu = p.silu;
-    a.residual = p.residual;
-    a.w_wide = p.w.type == scalar::f32;
-    a.bias_wide = p.bias.type == scalar::f32;
-    a.w_packed = conv1d_taps_packed(p);
+    conv1d_fill_args(a, p, from);
     const vector_choice chosen = choose_vector(p, device);
-    const conv1d_launch l = chosen.vector > 0
-                                ? conv1d_update_launch(a, chosen.vector, chosen.state, device.sms)
-                                : conv1d_update_any_launch(p.accumulator, p.batch, p.channels);
+    const conv1d_launch l =
+        chosen.single ? conv1d_update_single_launch(a, chosen.vector, chosen.state, device.sms)
+        : chosen.vector > 0 ? conv1d_update_launch(a, chosen.vector, chosen.state, device.sms)
+                            : conv1d_update_any_launch(p.accumulator, p.batch, p.channels);
     s.variant = l.variant;
     s.grid = l.grid;
     s.block = l.threads;

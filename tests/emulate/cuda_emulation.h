@@ -140,6 +140,8 @@ template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned by, int w
     const int from = static_cast<int>(lane()) + static_cast<int>(by);
     return shuffle(mask, value, own_unless(from < segment(width) + width, from));
 }
+/// The lanes that are here together may be any set with this one.
+inline unsigned __activemask() { return 1u << plait::emulation::lane(); }
 inline unsigned __ballot_sync(unsigned mask, int vote) {
     using namespace plait::emulation;
     const met &all = meet(meeting::vote, mask, vote != 0);
@@ -231,6 +233,10 @@ inline double __hiloint2double(int high, int low) {
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
 inline int __clz(int v) { return v ? __builtin_clz(static_cast<unsigned>(v)) : 32; }
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
+    by &= 31;
+    return by == 0 ? low : low >> by | high << (32 - by);
+}
 inline int __ffs(int v) { return __builtin_ffs(v); }
 inline unsigned __umulhi(unsigned a, unsigned b) {
     return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);

@@ -1,5 +1,6 @@
 // conv1d forward and update: who computes what, and where the accesses lie.
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
+#include "lib/cuda/conv1d/fwd_masks_layout.h"
 #include "lib/cuda/conv1d/state_layout.h"
 #include "lib/cuda/conv1d/update_layout.h"
 
@@ -128,7 +129,7 @@ TEST_CASE("conv1d.fwd_bct_tiled: vectors cover a row once, from any address") {
                     const int64_t all = cut.tiles * cut.lanes * cut.vectors;
                     const int64_t vectors = conv1d_ceil_div(length + v - 1, v);
                     CHECK(all < vectors + cut.vectors * cut.tiles);
-                    CHECK(cut.vectors % conv1d_bct_batch(s, 4) == 0);
+                    CHECK(cut.vectors % conv1d_bct_batch(s, 4, false) == 0);
                     CHECK(cut.vectors <= 2 * conv1d_bct_vectors);
                 }
     for (const int64_t items : {1, 2, 3, 17, 65, 1000}) {
@@ -198,32 +199,74 @@ TEST_CASE("conv1d.fwd_bct_fix: pieces cover tokens and channels once") {
     CHECK(conv1d_fix_threads % 32 == 0);
 }
 
-TEST_CASE("conv1d.fwd_btc: strips cover the tokens in whole waves") {
-    for (const int64_t rows : {1, 8, 64})
-        for (const int64_t length : {1, 15, 16, 17, 256, 2047, 4096, 1048576})
-            for (const int64_t groups : {1, 8, 512, 2048})
-                for (const int64_t threads : {128, 101376, 118272}) {
-                    CAPTURE(rows);
-                    CAPTURE(length);
-                    CAPTURE(groups);
-                    CAPTURE(threads);
-                    const int32_t strip = conv1d_btc_strip(rows, length, groups, threads);
-                    CHECK(strip >= conv1d_btc_shortest_strip / 2);
-                    CHECK(strip <= conv1d_btc_longest_strip);
-                    CHECK(strip % (conv1d_btc_shortest_strip / 2) == 0);
-                    CHECK((strip >= conv1d_btc_shortest_strip || strip >= length));
-                    const int64_t strips = conv1d_ceil_div(length, strip);
-                    CHECK((strips - 1) * strip < length);
-                    CHECK(strips * strip >= length);
-                    // No wave more than strips of the largest length need, except for what the
-                    // rounding of strips adds.
-                    const double waves = static_cast<double>(rows * groups * length) /
-                                         static_cast<double>(threads) / 128;
-                    if (waves > 1 && waves < conv1d_btc_many_waves && length >= 4096)
-                        CHECK(static_cast<double>(rows * groups * strips) <=
-                              1.05 * static_cast<double>(threads) *
-                                  static_cast<double>(static_cast<int64_t>(waves) + 1));
+TEST_CASE("conv1d.fwd_masks: fields of a row, and words around it") {
+    for (const int taps : {4, 8, 16, 32})
+        for (const int32_t length : {1, 7, 8, 9, 100, 1023}) {
+            CAPTURE(taps);
+            CAPTURE(length);
+            const int64_t words = conv1d_masks_words(length, taps);
+            count_map bits(words * 32);
+            for (int32_t t = 0; t < length; ++t) {
+                const conv1d_mask_place at = conv1d_mask_place_of(t, taps);
+                CHECK(at.bit + taps <= 32);
+                for (int d = 0; d < taps; ++d) bits.mark(at.word * int64_t{32} + at.bit + d);
+            }
+            CHECK(!bits.outside);
+            // What the kernel calls token t of a word.
+            const int per_word = 32 / taps;
+            const conv1d_mask_place first = conv1d_mask_place_of(0, taps);
+            CHECK(first.word == conv1d_masks_margin);
+            CHECK(first.bit == 0);
+            for (int64_t w = 0; w < words; ++w)
+                for (int j = 0; j < per_word; ++j) {
+                    const int64_t t = (w - conv1d_masks_margin) * per_word + j;
+                    const int64_t bit = w * 32 + j * taps;
+                    CHECK(bits.seen[static_cast<size_t>(bit)] == (t >= 0 && t < length ? 1 : 0));
                 }
+            // Vectors that begin in front of the row or end behind it, and the word behind theirs.
+            for (const int v : {4, 8}) {
+                CHECK(conv1d_mask_place_of(1 - v, taps).word >= 0);
+                const conv1d_mask_place last = conv1d_mask_place_of(length - 1, taps);
+                CHECK(last.word + (taps == 32 ? v - 1 : std::max(1, v * taps / 32)) < words);
+            }
+            CHECK(conv1d_masks_bytes(3, length, taps) == 3 * words * 4);
+        }
+    conv1d_fwd_args a{};
+    a.batch = 2, a.length = 100;
+    CHECK(conv1d_fwd_masks_launch(a, 8).grid == 1); // 2 rows of 25 + 16 words
+    CHECK(a.mask_taps == 8);
+}
+
+TEST_CASE("conv1d.fwd_btc: strips cover the tokens in whole waves") {
+    for (const int longest : {16, 32, 64, 256, 512, 1024})
+        for (const int64_t rows : {1, 8, 64})
+            for (const int64_t length : {1, 15, 16, 17, 256, 2047, 4096, 1048576})
+                for (const int64_t groups : {1, 8, 512, 2048})
+                    for (const int64_t threads : {128, 33792, 50688, 118272}) {
+                        CAPTURE(longest);
+                        CAPTURE(rows);
+                        CAPTURE(length);
+                        CAPTURE(groups);
+                        CAPTURE(threads);
+                        const int32_t strip =
+                            conv1d_btc_strip(longest, rows, length, groups, threads);
+                        CHECK(strip >= conv1d_btc_shortest_strip);
+                        CHECK(strip <= longest);
+                        CHECK(strip % conv1d_btc_shortest_strip == 0);
+                        const int64_t strips = conv1d_ceil_div(length, strip);
+                        CHECK((strips - 1) * strip < length);
+                        CHECK(strips * strip >= length);
+                        // No more waves than strips of the largest length take.
+                        const int64_t lines = rows * groups;
+                        const int64_t waves =
+                            conv1d_ceil_div(conv1d_ceil_div(lines * length, threads), longest);
+                        if (waves < conv1d_btc_many_waves && strip < longest && strips > 1)
+                            CHECK(lines * strips <= waves * threads);
+                    }
+    for (const scalar s : types)
+        for (const int taps : {4, 8, 16, 32})
+            for (const int vector : {1, 4})
+                CHECK(conv1d_btc_longest_strip(s, taps, vector) % conv1d_btc_shortest_strip == 0);
     for (const int taps : {4, 8, 16, 32}) {
         CHECK(conv1d_btc_taps(taps) == taps);
         CHECK(conv1d_btc_taps(taps + 1) == (taps == 32 ? 0 : 2 * taps));
@@ -238,6 +281,7 @@ TEST_CASE("conv1d.fwd_btc: threads have each channel once") {
         CHECK(conv1d_btc_vector(s, 8) * scalar_bytes(s) == (s == scalar::f32 ? 16 : 8));
         CHECK(conv1d_btc_vector(s, 16) * scalar_bytes(s) == (s == scalar::f32 ? 8 : 4));
         CHECK(conv1d_btc_vector(s, 32) == 1);
+        CHECK(conv1d_btc_tile(4) % 4 == 0); // the window of a token is known at compile time
         for (const int taps : {4, 8, 16}) {
             // Cells of all threads, tokens and slots, one after the other; all blocks of an SM.
             const int bytes = conv1d_btc_slots(s, taps) * conv1d_btc_slot(s, taps);
@@ -352,6 +396,43 @@ TEST_CASE("conv1d.update: every row and channel has one thread, and sets of rows
                     }
 }
 
+TEST_CASE("conv1d.update: threads of single samples have each row and channel once") {
+    for (const auto how :
+         {conv1d_update_state::rows, conv1d_update_state::lines, conv1d_update_state::ring})
+        for (const scalar s : types)
+            for (const bool few : {true, false})
+                for (const int64_t batch : {1, 2, 7, 65})
+                    for (const int64_t channels : {8, 40, 1024}) {
+                        conv1d_update_args a{};
+                        a.batch = batch;
+                        a.channels = channels;
+                        a.entries = 7;
+                        a.x_type = s;
+                        const int v = conv1d_update_vector(s, few);
+                        const conv1d_launch l = conv1d_update_single_launch(a, v, how, 2);
+                        const uint32_t threads = static_cast<uint32_t>(l.threads);
+                        const int together = conv1d_update_single_together(v);
+                        count_map map(batch * channels / v);
+                        for (uint32_t n = 0; n < static_cast<uint32_t>(l.grid) * threads; ++n) {
+                            const uint32_t set = conv1d_quotient(n, a.groups);
+                            if (set >= a.row_sets) continue;
+                            if (together == 1) CHECK(set + a.row_sets >= batch);
+                            for (int64_t row = set; row < batch; row += a.row_sets)
+                                map.mark(row * (channels / v) + n - set * a.groups.d);
+                        }
+                        CHECK(map.each_once());
+                        CHECK(a.blocks == l.grid);
+                        CHECK(l.threads == conv1d_update_single_threads);
+                        if (how == conv1d_update_state::ring) CHECK(a.entries_by.d == 7);
+                    }
+    CHECK(std::strcmp(conv1d_update_single_variant(scalar::bf16, 2, conv1d_update_state::ring).text,
+                      "bf16.v2.ring.single") == 0);
+    // Entries of a ring of negative positions: the rest of -1 - n from the end.
+    for (const int64_t entries : {3, 4, 7})
+        for (int64_t position = -20; position < 0; ++position)
+            CHECK(entries - 1 - ~position % entries == conv1d_ring_start(position, entries));
+}
+
 TEST_CASE("conv1d.update: entries of a ring") {
     for (const int64_t entries : {1, 3, 4, 7})
         for (const int64_t position : {int64_t{0}, int64_t{1}, int64_t{6}, int64_t{INT32_MAX},
@@ -390,25 +471,29 @@ TEST_CASE("conv1d: launch data") {
     CHECK(conv1d_fwd_bct_taps(9) == 16);
     CHECK(conv1d_fwd_bct_taps(17) == 32);
     CHECK(conv1d_fwd_bct_taps(33) == 0);
-    CHECK(std::strcmp(conv1d_fwd_variant(scalar::bf16, 4, true).text, "bf16.k4.odd") == 0);
+    CHECK(std::strcmp(conv1d_fwd_variant(scalar::bf16, 4, conv1d_bct_rows::odd).text,
+                      "bf16.k4.odd") == 0);
+    CHECK(std::strcmp(conv1d_fwd_variant(scalar::f16, 32, conv1d_bct_rows::masked).text,
+                      "f16.k32.masked") == 0);
     CHECK(std::strcmp(conv1d_btc_variant(scalar::f32, 32, 1, true).text, "f32.k32.v1.full") == 0);
     CHECK(std::strcmp(conv1d_update_variant(scalar::bf16, 4, 8, conv1d_update_state::lines).text,
                       "bf16.k4.v8.lines") == 0);
     conv1d_fwd_args a{};
     a.x_type = scalar::bf16;
     a.batch = 2, a.channels = 3, a.length = 2047, a.width = 4;
-    const conv1d_launch tiled = conv1d_fwd_bct_tiled_launch(a, false);
+    const conv1d_launch tiled = conv1d_fwd_bct_tiled_launch(a, false, false);
     CHECK(tiled.grid == conv1d_ceil_div(2 * 3 * 65, 128)); // 257 vectors, four a thread
     CHECK(a.across.d == 65);
     CHECK(a.strips.d == 65);
-    CHECK(conv1d_fwd_bct_tiled_launch(a, true).grid == conv1d_ceil_div(2 * 3 * 64, 128));
+    CHECK(conv1d_fwd_bct_tiled_launch(a, true, false).grid == conv1d_ceil_div(2 * 3 * 64, 128));
     CHECK(a.channel_count.d == 3);
     CHECK(conv1d_fwd_bct_launch(a).grid == 6);
     a.channels = 24;
-    const conv1d_launch btc = conv1d_fwd_btc_launch(a, 4, 64, false);
+    const conv1d_launch btc = conv1d_fwd_btc_launch(a, 4, conv1d_btc_tile(4), false);
     CHECK(a.across.d == 6);
-    CHECK(a.strips.d == 32);
-    CHECK(btc.grid == conv1d_ceil_div(2 * 32 * 6, 128));
+    CHECK(a.strips.d == 256); // the last tile begins a token earlier
+    CHECK(btc.grid == conv1d_ceil_div(2 * 256 * 6, 128));
+    CHECK(btc.smem_bytes == 0);
     a.channels = 33;
     CHECK(conv1d_fwd_btc_launch(a, 1, 64, false).grid == conv1d_ceil_div(2 * 32 * 32, 128));
 }

@@ -14,21 +14,29 @@ __device__ __forceinline__ float conv1d_load_as(const void *base, int64_t index,
     return widen<S>(__ldg(static_cast<const typename stored<S>::bits *>(base) + index));
 }
 
-/// Four taps of each channel in one access.
-template <scalar S, int V>
+/// All taps of each channel, four in one access.
+template <scalar S, int V, int Taps>
 __device__ __forceinline__ void conv1d_load_packed(const void *w, int64_t channel, int64_t stride,
-                                                   float (&taps)[V][4]) {
+                                                   float (&taps)[V][Taps]) {
+    constexpr int n = Taps / 4;
     const auto *from = static_cast<const typename stored<S>::bits *>(w) + channel * stride;
-    raw_elements<S, 2> raw[V];
-#pragma unroll
-    for (int i = 0; i < V; ++i)
-        raw[i] = __ldg(reinterpret_cast<const raw_elements<S, 2> *>(from + i * stride));
+    raw_elements<S, 2> raw[V][n];
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-        float v[4];
-        widen_raw<S, 2>(raw[i], v);
 #pragma unroll
-        for (int d = 0; d < 4; ++d) taps[i][d] = v[3 - d];
+        for (int q = 0; q < n; ++q)
+            raw[i][q] = __ldg(reinterpret_cast<const raw_elements<S, 2> *>(from + 4 * q));
+        from += stride;
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+#pragma unroll
+        for (int q = 0; q < n; ++q) {
+            float v[4];
+            widen_raw<S, 2>(raw[i][q], v);
+#pragma unroll
+            for (int j = 0; j < 4; ++j) taps[i][Taps - 1 - 4 * q - j] = v[j];
+        }
     }
 }
 
@@ -62,7 +70,7 @@ __device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
     }
     const bool wide = S == scalar::f32 || a.w_wide;
     bool done = false;
-    if constexpr (Taps == 4) {
+    if constexpr (Taps <= 8) { // more accesses at one time would take too many registers
         done = a.w_packed;
         if (done && wide) conv1d_load_packed<scalar::f32>(a.w, channel, a.w_c, taps);
         if (done && !wide) conv1d_load_packed<S>(a.w, channel, a.w_c, taps);

@@ -23,6 +23,8 @@ constexpr int conv1d_bct_vectors = 4;
 constexpr int64_t conv1d_bct_long_row = 256;   ///< vectors
 constexpr int64_t conv1d_bct_plenty = 1 << 21; ///< vectors of all rows: 2000 blocks
 
+constexpr int64_t conv1d_fwd_most_width = 32;
+
 /// Instantiations: widths up to 4, 8, 32. 0: none.
 constexpr int conv1d_fwd_taps(int64_t width) {
     return width <= 4 ? 4 : width <= 8 ? 8 : width <= 32 ? 32 : 0;
@@ -34,12 +36,13 @@ constexpr int conv1d_fwd_bct_taps(int64_t width) {
 }
 
 /// Vectors of a thread whose loads are issued before the first of them is used.
-PLAIT_HD constexpr int conv1d_bct_batch(scalar s, int taps) {
-    return taps == 4 ? 4 : taps == 8 ? (s == scalar::f32 ? 2 : 4) : 1;
+PLAIT_HD constexpr int conv1d_bct_batch(scalar s, int taps, bool masked) {
+    return taps == 4 ? 4 : taps == 8 ? (s == scalar::f32 || masked ? 2 : 4) : 1;
 }
 
 /// Blocks that registers must leave room for on an SM.
-PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps) {
+PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps, bool masked) {
+    if (masked) return taps == 4 ? 5 : taps == 32 ? 3 : 4;
     return taps == 4 ? 7 : taps == 16 || (taps == 8 && s == scalar::f32) ? 5 : 4;
 }
 
@@ -115,14 +118,17 @@ PLAIT_HD constexpr conv1d_bct_range conv1d_bct_odd_range(scalar s, int halo, int
     return range;
 }
 
-/// "bf16.k4", "bf16.k4.odd": rows begin anywhere.
-constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, bool odd) {
+/// "bf16.k4", "bf16.k4.odd": rows begin anywhere; "bf16.k4.masked": that, and with masks.
+enum class conv1d_bct_rows { aligned, odd, masked };
+
+constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows rows) {
     conv1d_name name{};
     int at = 0;
     conv1d_append(name, at, scalar_name(s));
     conv1d_append(name, at, ".k");
     conv1d_append(name, at, taps);
-    if (odd) conv1d_append(name, at, ".odd");
+    if (rows == conv1d_bct_rows::odd) conv1d_append(name, at, ".odd");
+    if (rows == conv1d_bct_rows::masked) conv1d_append(name, at, ".masked");
     return name;
 }
 
@@ -137,7 +143,7 @@ constexpr conv1d_launch conv1d_fwd_launch(const conv1d_name &name, int threads, 
 }
 
 /// Fills the fields of the tiles; conv1d_bct_blocks < 2^31. `aligned`: rows of x and y.
-constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool aligned) {
+constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool aligned, bool masked) {
     const conv1d_bct_cut cut = conv1d_bct_cut_of(a.x_type, a.batch * a.channels, a.length, aligned);
     const int64_t blocks = conv1d_bct_blocks(cut, a.batch, a.channels);
     a.across = conv1d_divisor_of(cut.tiles * cut.lanes);
@@ -145,7 +151,10 @@ constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool ali
     a.vectors = cut.vectors;
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(blocks);
-    return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), !aligned),
+    const conv1d_bct_rows rows = masked    ? conv1d_bct_rows::masked
+                                 : aligned ? conv1d_bct_rows::aligned
+                                           : conv1d_bct_rows::odd;
+    return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), rows),
                              conv1d_bct_threads, blocks, 0);
 }
 
@@ -216,8 +225,8 @@ constexpr conv1d_launch conv1d_fwd_bct_launch(conv1d_fwd_args &a) {
     const int64_t rows = a.batch * a.channels;
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(rows);
-    return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, 4, false), conv1d_bct_threads, rows,
-                             conv1d_fwd_bct_smem_bytes);
+    return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, 4, conv1d_bct_rows::aligned),
+                             conv1d_bct_threads, rows, conv1d_fwd_bct_smem_bytes);
 }
 
 } // namespace plait::impl

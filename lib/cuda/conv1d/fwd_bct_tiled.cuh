@@ -1,14 +1,14 @@
 // conv1d.fwd_bct_tiled: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], time contiguous, x, y bf16,
 // f16 or f32, w, bias of that type or f32, K <= 32; a row is one sequence without a state, and
-// conv1d.fwd_bct_fix follows where it is not. A thread takes 4 or 8 vectors of 16 bytes of a row,
-// as far apart as the tile has lanes (fwd_bct_layout.h), and loads up to four ahead; samples in
-// front of each are read again (L1). No shared memory. Bytes: 2 elements an output, w and bias once
-// a thread. An output takes K FMAs, 6 slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4,
-// where 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32 accumulators, one
-// rounding. Variants "odd": rows begin anywhere; vectors that an edge of a row cuts are loaded
-// whole where the row beside it lies there. Others, and all where x and y lie differently to 16
-// bytes, are left out and follow, one a thread at a time. Limits: rows < 2^31, a row <= 2^30
-// tokens.
+// conv1d.fwd_bct_fix follows where it is not; variants "masked": with ids (conv1d.fwd_masks). A
+// thread takes 4 or 8 vectors of 16 bytes of a row, as far apart as the tile has lanes
+// (fwd_bct_layout.h), and loads up to four ahead; samples in front of each are read again (L1). No
+// shared memory. Bytes: 2 elements an output, w and bias once a thread. An output takes K FMAs, 6
+// slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4, where 28 (16 bits) or 56 (f32) are
+// free at the copy rate of an H200. f32 accumulators, one rounding. Variants "odd": rows begin
+// anywhere; vectors that an edge of a row cuts are loaded whole where the row beside it lies there.
+// Others, and all where x and y lie differently to 16 bytes, are left out and follow, one a thread
+// at a time. Limits: rows < 2^31, a row <= 2^30 tokens.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_vector.cuh"
@@ -65,12 +65,44 @@ __device__ __forceinline__ void conv1d_bct_clear_samples(int t, float (&window)[
         if (t + j < Halo) window[j] = 0.0f;
 }
 
+/// Fields of the v tokens from t on, ones behind them.
+template <scalar S, int Taps>
+__device__ __forceinline__ void
+conv1d_bct_load_masks(const uint32_t *row, int t, uint32_t (&masks)[conv1d_mask_words<S, Taps>]) {
+    constexpr int n = conv1d_mask_words<S, Taps>, bits = conv1d_vector(S) * Taps;
+    const conv1d_mask_place at = conv1d_mask_place_of(t, Taps);
+    row += at.word;
+    uint32_t low = __ldg(row);
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+        const uint32_t high = Taps == 32 && i + 1 == n ? 0 : __ldg(row + i + 1);
+        masks[i] = __funnelshift_r(low, high, static_cast<unsigned>(at.bit));
+        low = high;
+    }
+    if constexpr (bits < 32) masks[0] |= ~0u << bits;
+}
+
+/// 1: all taps of all tokens count; 2: all tokens are dead; 0: neither.
+template <scalar S, int Taps>
+__device__ __forceinline__ unsigned
+conv1d_bct_mask_kind(const uint32_t (&masks)[conv1d_mask_words<S, Taps>]) {
+    uint32_t common = ~0u, any = 0;
+#pragma unroll
+    for (int i = 0; i < conv1d_mask_words<S, Taps>; ++i) {
+        common &= masks[i];
+        any |= masks[i];
+    }
+    // Behind the fields of four tokens of four taps there are ones.
+    constexpr uint32_t fields = ~0u >> (conv1d_vector(S) * Taps < 32 ? 16 : 0);
+    return common == ~0u ? 1 : (any & fields) == 0 ? 2 : 0;
+}
+
 /// A thread's vectors. Odd: rows of x, y lie alike, but not all at multiples of 16 bytes.
-template <scalar S, int Taps, bool Odd>
+template <scalar S, int Taps, bool Odd, bool Masked>
 __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                                                      const conv1d_bct_self &self) {
     using bits = typename stored<S>::bits;
-    constexpr int v = conv1d_vector(S), halo = Taps, batch = conv1d_bct_batch(S, Taps);
+    constexpr int v = conv1d_vector(S), halo = Taps, batch = conv1d_bct_batch(S, Taps, Masked);
     constexpr int window_words = conv1d_words<S, halo + v>;
     const int length = static_cast<int>(a.length);
     const bits *x = static_cast<const bits *>(a.x) + self.b * a.x_stride.b + self.c * a.x_stride.c;
@@ -89,11 +121,14 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                                      a.batch * a.channels, length, offset_of(x) == offset,
                                      a.rows_packed);
 
+    const uint32_t *masks_row = nullptr;
+    if constexpr (Masked) masks_row = a.masks + self.b * conv1d_masks_words(a.length, Taps);
     float taps[1][Taps], bias[1];
-    unsigned done = 0; // bit i: vector i was plain
+    unsigned done = 0; // bit i: vector i is written
 #pragma unroll 1
     for (int i0 = 0; i0 < a.vectors; i0 += batch, first += batch * stride) {
         uint32_t words[batch][window_words];
+        uint32_t masks[batch][conv1d_mask_words<S, Taps>];
         unsigned plain = 0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
@@ -101,17 +136,29 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             const bool now = t >= range.least && t <= range.most;
             if (now) plain |= 1u << i;
             if (now) conv1d_bct_load_window<S, halo, Odd>(x, t, words[i]);
+            if constexpr (Masked)
+                if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
         }
         if (i0 == 0) conv1d_load_taps<S>(a, self.c, taps, bias);
-        done |= plain << i0;
+        if constexpr (!Masked) done |= plain << i0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
             if ((plain >> i & 1u) == 0) continue;
+            unsigned kind = 1;
+            if constexpr (Masked) {
+                kind = conv1d_bct_mask_kind<S, Taps>(masks[i]);
+                if (kind == 0) continue;
+                done |= 1u << (i0 + i);
+            }
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
             if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
             conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
+            if constexpr (Masked) {
+#pragma unroll
+                for (int j = 0; j < v; ++j) out[j] = kind == 1 ? out[j] : 0.0f;
+            }
             if constexpr (Odd) {
                 conv1d_store_tokens<S, v>(y, first + i * stride, length, out);
             } else {
@@ -128,19 +175,33 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
         const int t = t0 + (__ffs(static_cast<int>(left)) - 1) * stride;
         left &= left - 1;
         float window[halo + v], out[v];
-        conv1d_bct_edge_window<S, Taps>(x, t, length, window);
-        conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
+        if (Masked && t >= range.least && t <= range.most) {
+            uint32_t words[window_words];
+            conv1d_bct_load_window<S, halo, true>(x, t, words);
+            conv1d_widen_words<S, halo + v>(words, window);
+            conv1d_bct_clear_samples<halo>(t, window);
+        } else {
+            conv1d_bct_edge_window<S, Taps>(x, t, length, window);
+        }
+        if constexpr (Masked) {
+            uint32_t masks[conv1d_mask_words<S, Taps>];
+            conv1d_bct_load_masks<S, Taps>(masks_row, t, masks);
+            conv1d_compute_masked<S, Taps, halo, v>(a, taps[0], bias[0], window, masks, out);
+        } else {
+            conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
+        }
         conv1d_store_tokens<S, v>(y, t, length, out);
     }
 }
 
-template <scalar S, int Taps, bool Odd>
-__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(S, Taps))
+/// Masked: of rows with ids, masks say which taps count.
+template <scalar S, int Taps, bool Odd, bool Masked>
+__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(S, Taps, Masked))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
         if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
-        conv1d_bct_tile_body<S, Taps, Odd>(a, conv1d_bct_self_of(a, at));
+        conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
     }
 }
 

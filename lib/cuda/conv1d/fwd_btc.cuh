@@ -1,299 +1,44 @@
 // conv1d.fwd_btc: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], channels contiguous, x, y bf16,
 // f16 or f32, w, bias, states of that type or f32, K <= 32. A thread holds a vector of 4 channels
 // (2 for K > 8; single ones, 32 apart, where they are not aligned or K > 16) with taps and window
-// in registers and walks a strip of tokens, which come to it by a ring of asynchronous copies.
-// Bytes: 2 elements an output; the halo in front of a strip comes from L2. An output takes K FMAs,
-// 6 slots of SiLU (16 bits) and 5 of the rest: 15 at K = 4, where 28 (16 bits) or 56 (f32) are free
-// at the copy rate of an H200. f32 accumulators, one rounding. Measured there: r = 1.12 at K =
-// 4, 1.28 at K = 8, 1.8 at K = 16. All strips are computed as if a row were one sequence with zeros
-// before it; then the thread writes the first tokens of other sequences and of runs of equal ids
-// again, one by one.
+// in registers. K <= 4: a tile of 8 tokens, all loaded first. Else, and with states, ids or packed
+// sequences, a strip of tokens, which come by a ring of asynchronous copies. Bytes: 2 elements an
+// output; samples in front of a tile come from L2. An output takes 18 (tiles) or 5 + K + 6 of SiLU
+// (strips, 16 bits) slots, where 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32
+// accumulators, one rounding. Measured there: r = 1.03 to 1.05 at K = 4, 1.17 at K = 8, 1.5 at K =
+// 16, 2.1 at K = 32 (slots); 1.32 where channels are not aligned. Strips are computed as if a row
+// were one sequence with zeros before it; then the thread writes the first tokens of other
+// sequences and of runs of equal ids again, one by one.
 #pragma once
 
-#include "lib/cuda/conv1d/fwd_btc_lane.cuh"
-#include "lib/cuda/conv1d/fwd_btc_layout.h"
+#include "lib/cuda/conv1d/fwd_btc_thread.cuh"
 
 namespace plait::impl::cuda {
 
-/// What the walk knows at compile time: the width and that the activation is all, the width,
-/// nothing.
-enum class conv1d_btc_walk { silu, exact, masked };
-
-template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
-    using lane = conv1d_btc_lane<S, V, Strided>;
+/// Tile `line` of all rows, which are not shorter. The last one of a row ends with it, and shares
+/// outputs with the one before.
+template <scalar S, int V, int Taps>
+__device__ __forceinline__ void conv1d_btc_tile_body(const conv1d_fwd_args &a, uint32_t line,
+                                                     uint32_t item) {
     using bits = typename stored<S>::bits;
-    static constexpr int group = conv1d_btc_group(Taps), part = conv1d_btc_part(Taps);
-
-    lane own;
-    const bits *x; ///< first channel, token 0
-    bits *y;
-    char *ring; ///< the thread's first cell
-    float taps[V][Taps], bias[V];
-
-    /// Token t + U of a part that lies at `cells` of the ring.
-    template <conv1d_btc_walk How, int U>
-    __device__ __forceinline__ void token(const conv1d_fwd_args &a, const char *cells, bits *to,
-                                          float (&window)[Taps][V]) const {
-        lane::read(cells + U * conv1d_btc_threads * lane::cell, window[U]);
-        float out[V];
-#pragma unroll
-        for (int i = 0; i < V; ++i) out[i] = bias[i];
-#pragma unroll
-        for (int d = Taps - 1; d >= 0; --d) {
-            if (How == conv1d_btc_walk::masked && d >= static_cast<int>(a.width)) continue;
-#pragma unroll
-            for (int i = 0; i < V; ++i)
-                out[i] = __fmaf_rn(taps[i][d], window[(U - d + Taps) % Taps][i], out[i]);
-        }
-        finish<How == conv1d_btc_walk::silu>(a, window[U], out);
-        own.store(to, out);
+    constexpr int n = conv1d_btc_tile(Taps);
+    const uint32_t b = conv1d_quotient(line, a.strips);
+    const int t = min(static_cast<int>(line - b * a.strips.d) * n, static_cast<int>(a.length) - n);
+    conv1d_btc_thread<S, V, Taps, false> self;
+    self.own = conv1d_btc_lane<S, V, false>(a, item);
+    self.x = static_cast<const bits *>(a.x) + b * a.x_stride.b + self.own.channel;
+    self.y = static_cast<bits *>(a.y) + b * a.y_stride.b + self.own.channel;
+    typename decltype(self)::tile_samples samples;
+    self.load_tile(a, t, samples);
+    self.own.load_taps(a, self.taps, self.bias);
+    if (a.width != Taps) {
+        self.template tile<conv1d_btc_walk::masked>(a, t, samples);
+    } else if (a.silu && !a.residual) {
+        self.template tile<conv1d_btc_walk::silu>(a, t, samples);
+    } else {
+        self.template tile<conv1d_btc_walk::exact>(a, t, samples);
     }
-    template <conv1d_btc_walk How, bool Checked, int U>
-    __device__ __forceinline__ void part_of(const conv1d_fwd_args &a, const char *cells, bits *&to,
-                                            int left, float (&window)[Taps][V]) const {
-        if (Checked && U >= left) return;
-        token<How, U>(a, cells, to, window);
-        to += a.y_stride.t;
-        if constexpr (U + 1 < Taps) part_of<How, Checked, U + 1>(a, cells, to, left, window);
-    }
-
-    /// The next `left` tokens, at most a part, from `from` on.
-    __device__ __forceinline__ void fetch(const conv1d_fwd_args &a, int slot, const bits *&from,
-                                          int left) const {
-        if (left >= Taps) {
-#pragma unroll
-            for (int u = 0; u < Taps; ++u) {
-                own.copy(ring + slot + u * conv1d_btc_threads * lane::cell, from);
-                from += a.x_stride.t;
-            }
-        } else {
-#pragma unroll 1
-            for (int u = 0; u < left; ++u) {
-                own.copy(ring + slot + u * conv1d_btc_threads * lane::cell, from);
-                from += a.x_stride.t;
-            }
-        }
-        conv1d_ring_commit();
-    }
-
-    /// Tokens t .. stop - 1.
-    template <conv1d_btc_walk How>
-    __device__ __forceinline__ void walk(const conv1d_fwd_args &a, int t, int stop) const {
-        constexpr int slots = conv1d_btc_slots(S, Taps);
-        constexpr int slot = conv1d_btc_slot(S, Taps), last = (slots - 1) * slot;
-        const bits *from = x + t * a.x_stride.t;
-        bits *to = y + t * a.y_stride.t;
-        int left = stop - t;
-        // Token t + u is window[u % Taps].
-        float window[Taps][V];
-        {
-            typename lane::raw before[Taps];
-            const bits *back = from;
-#pragma unroll
-            for (int i = 0; i < slots - 1; ++i) fetch(a, i * slot, from, left - i * Taps);
-#pragma unroll
-            for (int d = 1; d < Taps; ++d) {
-                before[d] = typename lane::raw{};
-                back -= a.x_stride.t;
-                if (t - d >= 0) before[d] = own.load(back);
-            }
-#pragma unroll
-            for (int d = 1; d < Taps; ++d) lane::widen_all(before[d], window[Taps - d]);
-        }
-        int at = 0, fill = last;
-#pragma unroll 1
-        for (; left >= Taps; left -= Taps) {
-            conv1d_ring_wait<slots - 2>();
-            fetch(a, fill, from, left - (slots - 1) * Taps);
-            part_of<How, false, 0>(a, ring + at, to, Taps, window);
-            fill = at;
-            at = at == last ? 0 : at + slot;
-        }
-        conv1d_ring_wait<0>();
-        part_of<How, true, 0>(a, ring + at, to, left, window);
-    }
-
-    /// Tokens t .. t + groups * group - 1.
-    template <conv1d_btc_walk How>
-    __device__ __forceinline__ void walk_groups(const conv1d_fwd_args &a, int t, int groups) {
-        const int width = static_cast<int>(a.width);
-        const int64_t x_step = a.x_stride.t, y_step = a.y_stride.t;
-        const bits *from = x + t * x_step;
-        bits *to = y + t * y_step;
-        const int stop = t + groups * group;
-        // Token t + u is window[u % Taps].
-        float window[Taps][V];
-        typename lane::raw raw[group];
-        {
-            typename lane::raw before[Taps];
-            const bits *back = from;
-#pragma unroll
-            for (int d = 1; d < Taps; ++d) {
-                before[d] = typename lane::raw{};
-                back -= x_step;
-                if (t - d >= 0) before[d] = own.load(back);
-            }
-#pragma unroll
-            for (int u = 0; u < group; ++u) {
-                raw[u] = own.load(from);
-                from += x_step;
-            }
-#pragma unroll
-            for (int d = 1; d < Taps; ++d) lane::widen_all(before[d], window[Taps - d]);
-        }
-        for (; groups > 0; --groups) {
-            // Behind the last group it is loaded again: cheaper than a decision at every load.
-            if (groups == 1) from -= group * x_step;
-#pragma unroll
-            for (int first = 0; first < group; first += part) {
-#pragma unroll
-                for (int u = first; u < first + part; ++u) {
-                    lane::widen_all(raw[u], window[u % Taps]);
-                    float out[V];
-#pragma unroll
-                    for (int i = 0; i < V; ++i) out[i] = bias[i];
-#pragma unroll
-                    for (int d = Taps - 1; d >= 0; --d) {
-                        if (How == conv1d_btc_walk::masked && d >= width) continue;
-#pragma unroll
-                        for (int i = 0; i < V; ++i)
-                            out[i] =
-                                __fmaf_rn(taps[i][d], window[(u - d + Taps) % Taps][i], out[i]);
-                    }
-                    finish<How == conv1d_btc_walk::silu>(a, window[u % Taps], out);
-                    own.store(to, out);
-                    to += y_step;
-                }
-                // Behind the last use of all of the part: loads of a part share what waits for
-                // them.
-#pragma unroll
-                for (int u = first; u < first + part; ++u) {
-                    raw[u] = own.load(from);
-                    from += x_step;
-                }
-            }
-        }
-        // From where they stand: x and y need no registers of their own meanwhile.
-        x = from - stop * x_step;
-        y = to - stop * y_step;
-    }
-
-    template <bool Silu>
-    __device__ __forceinline__ void finish(const conv1d_fwd_args &a, const float (&now)[V],
-                                           float (&out)[V]) const {
-        if (Silu || a.silu) {
-#pragma unroll
-            for (int i = 0; i < V; ++i) out[i] = conv1d_silu<S != scalar::f32>(out[i]);
-        }
-        if (!Silu && a.residual) {
-#pragma unroll
-            for (int i = 0; i < V; ++i) out[i] = __fadd_rn(out[i], now[i]);
-        }
-    }
-
-    /// Token t, whatever lies before it.
-    template <bool Full>
-    __device__ __forceinline__ void single(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                           const int32_t *ids, int t) const {
-        const int width = static_cast<int>(a.width), begin = static_cast<int>(s.begin);
-        const bool has_ids = Full && ids != nullptr, state = Full && a.state_in != nullptr;
-        const int32_t id = has_ids ? __ldg(ids + t * a.ids_t) : 0;
-        // Before the first token ids are that of the first token if there is a state, else none.
-        const bool back = !has_ids || (state && __ldg(ids) == id);
-        float out[V], value[V];
-#pragma unroll
-        for (int i = 0; i < V; ++i) out[i] = bias[i];
-#pragma unroll
-        for (int d = Taps - 1; d >= 0; --d) {
-            const int p = t - d;
-            if (d >= width) continue;
-            if (p >= begin) {
-                if (has_ids && __ldg(ids + p * a.ids_t) != id) continue;
-                lane::widen_all(own.load(x + p * a.x_stride.t), value);
-            } else {
-                if (!back) continue;
-                const int64_t entry =
-                    s.state * a.state_stride.b + (a.entries + p - begin) * a.state_stride.t;
-#pragma unroll
-                for (int i = 0; i < V; ++i) {
-                    value[i] = 0.0f;
-                    if (state && own.owns(i))
-                        value[i] = conv1d_load_as<S>(
-                            a.state_in, entry + own.channel_of(i) * a.state_stride.c, a.state_wide);
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < V; ++i) out[i] = __fmaf_rn(taps[i][d], value[i], out[i]);
-        }
-        finish<false>(a, value, out);
-        own.store(y + t * a.y_stride.t, out);
-    }
-
-    template <bool Full>
-    __device__ __forceinline__ void singles(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                            const int32_t *ids, int t, int stop) const {
-#pragma unroll 1
-        for (; t < stop; ++t) single<Full>(a, s, ids, t);
-    }
-
-    /// Outputs of tokens that belong to nothing.
-    __device__ __forceinline__ void zeros(const conv1d_fwd_args &a, int t, int stop) const {
-        const float out[V] = {};
-#pragma unroll 1
-        for (; t < stop; ++t) own.store(y + t * a.y_stride.t, out);
-    }
-
-    template <conv1d_btc_walk How>
-    __device__ __forceinline__ void row_as(const conv1d_fwd_args &a, int t, int stop) {
-        if constexpr (Strided) {
-            const int groups = (stop - t) / group;
-            if (groups > 0) walk_groups<How>(a, t, groups);
-            singles<false>(a, {0, 0, 0, true}, nullptr, t + groups * group, stop);
-        } else {
-            walk<How>(a, t, stop);
-        }
-    }
-
-    /// Tokens t .. stop - 1 of a row that is one sequence with zeros before it.
-    __device__ __forceinline__ void row(const conv1d_fwd_args &a, int t, int stop) {
-        if (a.width != Taps) {
-            row_as<conv1d_btc_walk::masked>(a, t, stop);
-        } else if (a.silu && !a.residual) {
-            row_as<conv1d_btc_walk::silu>(a, t, stop);
-        } else {
-            row_as<conv1d_btc_walk::exact>(a, t, stop);
-        }
-    }
-
-    /// Of tokens t .. stop - 1 of a live sequence those that are not as `row` left them.
-    __device__ __forceinline__ void sequence(const conv1d_fwd_args &a, const conv1d_sequence &s,
-                                             const int32_t *ids, int t, int stop) const {
-        const int begin = static_cast<int>(s.begin), history = static_cast<int>(a.width) - 1;
-        while (t < stop) {
-            int end = stop, first = t;
-            bool pads = false;
-            if (ids == nullptr) {
-                if (a.state_in != nullptr || begin > 0) first = max(t, min(begin + history, stop));
-            } else {
-                // A run of equal ids; its first tokens look at what is before it.
-                const int32_t id = __ldg(ids + t * a.ids_t);
-                end = t + 1 + conv1d_btc_equal(ids + (t + 1) * a.ids_t, a.ids_t, id, stop - t - 1);
-                pads = id < 0;
-                const int64_t before = t - history;
-                const bool inside =
-                    before >= begin &&
-                    conv1d_btc_equal(ids + before * a.ids_t, a.ids_t, id, history) == history;
-                if (!inside) first = min(t + history, end);
-            }
-            if (pads) {
-                zeros(a, t, end);
-            } else {
-                singles<true>(a, s, ids, t, first);
-            }
-            t = end;
-        }
-    }
-};
+}
 
 template <scalar S, int V, int Taps, bool Strided, bool Full>
 __device__ __forceinline__ void conv1d_btc_strip_body(const conv1d_fwd_args &a, uint32_t line,
@@ -344,9 +89,13 @@ __global__ void __launch_bounds__(conv1d_btc_threads,
     const int64_t lines = static_cast<int64_t>(a.strips.d) * a.batch;
     for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_btc_threads);
-        if (at.line < lines)
-            conv1d_btc_strip_body<S, V, Taps, Strided, Full>(a, static_cast<uint32_t>(at.line),
-                                                             at.item);
+        if (at.line >= lines) continue;
+        const uint32_t line = static_cast<uint32_t>(at.line);
+        if constexpr (conv1d_btc_tiled(Taps, Strided ? 1 : V, Full)) {
+            conv1d_btc_tile_body<S, V, Taps>(a, line, at.item);
+        } else {
+            conv1d_btc_strip_body<S, V, Taps, Strided, Full>(a, line, at.item);
+        }
     }
 }
 

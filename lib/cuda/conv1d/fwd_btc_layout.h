@@ -13,6 +13,14 @@ constexpr int conv1d_btc_taps(int64_t width) {
     return width <= 4 ? 4 : width <= 8 ? 8 : width <= 16 ? 16 : width <= 32 ? 32 : 0;
 }
 
+/// Tokens of a thread with few taps, all of which are loaded before the first of them is used.
+/// Blocks are short, so that those at work at one time share few pages of memory: strips of 128
+/// tokens took a tenth longer.
+PLAIT_HD constexpr int conv1d_btc_tile(int taps) { return 2 * taps; }
+PLAIT_HD constexpr bool conv1d_btc_tiled(int taps, int vector, bool full) {
+    return taps == 4 && vector > 1 && !full;
+}
+
 /// Threads of single elements: tokens that are loaded before the first of them is used. A multiple
 /// of the taps, so that the place of a token in the window is known at compile time.
 PLAIT_HD constexpr int conv1d_btc_group(int taps) { return taps < 8 ? 8 : taps; }
@@ -62,7 +70,8 @@ constexpr int64_t conv1d_btc_groups(int64_t channels, int taps, int vector) {
 PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, bool full) {
     if (taps == 4) {
         if (vector == 1) return full ? 5 : 6;
-        return full ? (s == scalar::f16 ? 5 : 6) : s == scalar::bf16 ? 8 : 7;
+        if (full) return s == scalar::f16 ? 5 : 6;
+        return s == scalar::f32 ? 5 : 7; // of tiles
     }
     if (vector > 1) return taps == 8 && !full ? 4 : 3;
     if (taps == 8) return s != scalar::f32 || full ? 4 : 5;
@@ -70,22 +79,33 @@ PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, 
 }
 
 constexpr int64_t conv1d_btc_most_groups = INT64_C(1) << 23;
-constexpr int conv1d_btc_longest_strip = 128;
-constexpr int conv1d_btc_shortest_strip = 32;
+/// Strips of wide windows are long: K - 1 samples and all taps are loaded in front of each. Those
+/// of single elements and few taps are short, so that blocks at work at one time share few pages of
+/// memory.
+constexpr int conv1d_btc_longest_strip(scalar s, int taps, int vector) {
+    if (taps > 4) return 32 * taps;
+    return vector > 1 ? 64 : s == scalar::f32 ? 16 : 32;
+}
+constexpr int conv1d_btc_shortest_strip = 16;
 /// From so many waves on the last one costs little, full or not.
 constexpr int64_t conv1d_btc_many_waves = 8;
 
 /// Tokens of a thread: strips as long as they may be, but in whole waves of the `threads` that the
 /// device holds.
-constexpr int32_t conv1d_btc_strip(int64_t rows, int64_t length, int64_t groups, int64_t threads) {
-    constexpr int64_t longest = conv1d_btc_longest_strip, shortest = conv1d_btc_shortest_strip;
+constexpr int32_t conv1d_btc_strip(int longest, int64_t rows, int64_t length, int64_t groups,
+                                   int64_t threads) {
+    constexpr int64_t shortest = conv1d_btc_shortest_strip;
     const int64_t lines = rows * groups; // below 2^63 / length: both are a tensor's
-    const int64_t share = conv1d_ceil_div(lines * length, threads);
-    const int64_t waves = conv1d_ceil_div(share, longest);
-    int64_t strip = waves < conv1d_btc_many_waves ? conv1d_ceil_div(share, waves) : longest;
+    const int64_t waves = conv1d_ceil_div(conv1d_ceil_div(lines * length, threads), longest);
+    int64_t strip = longest;
+    if (waves < conv1d_btc_many_waves) {
+        const int64_t strips = waves * threads / lines; // of a row: no more than fill the waves
+        strip = conv1d_ceil_div(length, strips < 1 ? 1 : strips);
+    }
+    if (strip > longest) strip = longest;
     if (strip < shortest) strip = shortest;
     strip = conv1d_ceil_div(length, conv1d_ceil_div(length, strip)); // the last like the others
-    return static_cast<int32_t>(conv1d_ceil_div(strip, shortest / 2) * (shortest / 2));
+    return static_cast<int32_t>(conv1d_ceil_div(strip, shortest) * shortest);
 }
 
 /// "bf16.k4.v8", "f32.k32.v1.full".
@@ -112,9 +132,10 @@ constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, in
     a.strips = conv1d_divisor_of(strips);
     a.strip = strip;
     a.blocks = static_cast<uint32_t>(blocks);
+    const bool ring = vector > 1 && !conv1d_btc_tiled(taps, vector, full);
     return conv1d_fwd_launch(
         conv1d_btc_variant(a.x_type, taps, vector, full), conv1d_btc_threads, blocks,
-        vector > 1 ? conv1d_btc_slots(a.x_type, taps) * conv1d_btc_slot(a.x_type, taps) : 0);
+        ring ? conv1d_btc_slots(a.x_type, taps) * conv1d_btc_slot(a.x_type, taps) : 0);
 }
 
 } // namespace plait::impl

@@ -15,6 +15,7 @@ struct conv1d_fwd_args {
     const int32_t *slots;     ///< SLOTS, or live_slots of conv1d.offsets with pad = -1; or null
     const conv1d_span *spans; ///< of conv1d.offsets; null: a sequence is a row
     const int32_t *seq_idx;   ///< or null
+    const uint32_t *masks;    ///< of conv1d.fwd_masks, which has them as y; or null: all taps count
     conv1d_strides x_stride, y_stride, state_stride;
     int64_t w_c, w_t, bias_c, ids_b, ids_t; ///< strides of w, bias, seq_idx
     int64_t batch, channels, length, width, entries;
@@ -24,7 +25,7 @@ struct conv1d_fwd_args {
     bool silu, residual;
     // Of the kernels with tiles; their layout headers say what they mean.
     bool w_wide, bias_wide, state_wide; ///< f32 beside 16-bit x
-    bool w_packed;                      ///< four taps of a channel are one aligned access
+    bool w_packed;                      ///< taps of a channel are aligned accesses of four
     bool rows_packed;                   ///< fwd_bct_tiled: rows of x lie behind one another
     bool channels_inner;                ///< fwd_any: threads side by side take channels
     uint32_t blocks;                    ///< that share all work
@@ -32,6 +33,7 @@ struct conv1d_fwd_args {
     conv1d_divisor strips; ///< fwd_btc: of a row
     int32_t strip;         ///< fwd_btc: tokens of a thread
     int32_t vectors;       ///< fwd_bct_tiled: of a thread
+    int32_t mask_taps;     ///< fwd_masks: bits of a token
 };
 
 constexpr int conv1d_fwd_any_threads = 128;

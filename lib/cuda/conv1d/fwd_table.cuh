@@ -8,14 +8,15 @@
 
 namespace plait::impl::cuda {
 
-template <scalar S, int Taps, bool Odd> kernel_entry conv1d_fwd_bct_tiled_entry() {
-    static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Odd);
-    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, Odd>>("conv1d.fwd_bct_tiled",
-                                                                  name.text);
+template <scalar S, int Taps, conv1d_bct_rows Rows> kernel_entry conv1d_fwd_bct_tiled_entry() {
+    static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Rows);
+    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, Rows != conv1d_bct_rows::aligned,
+                                                   Rows == conv1d_bct_rows::masked>>(
+        "conv1d.fwd_bct_tiled", name.text);
 }
 
 template <scalar S> kernel_entry conv1d_fwd_bct_entry() {
-    static constexpr conv1d_name name = conv1d_fwd_variant(S, 4, false);
+    static constexpr conv1d_name name = conv1d_fwd_variant(S, 4, conv1d_bct_rows::aligned);
     return make_kernel_entry<&conv1d_fwd_bct<S>>("conv1d.fwd_bct", name.text);
 }
 

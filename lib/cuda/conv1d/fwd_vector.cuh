@@ -5,6 +5,7 @@
 #include "lib/cuda/conv1d/common_taps.cuh"
 #include "lib/cuda/conv1d/fwd_bct_layout.h"
 #include "lib/cuda/conv1d/fwd_element.cuh"
+#include "lib/cuda/conv1d/fwd_masks_layout.h"
 
 namespace plait::impl::cuda {
 
@@ -129,6 +130,35 @@ __device__ __forceinline__ void conv1d_compute(const conv1d_fwd_args &a, const f
                                                float bias, const float *window, float *acc) {
     conv1d_taps<Taps, Halo, N>(static_cast<int>(a.width), taps, bias, window, acc);
     conv1d_activate<S, N>(a, window + Halo, acc);
+}
+
+/// Words of the masks of a vector.
+template <scalar S, int Taps>
+constexpr int conv1d_mask_words = conv1d_vector(S) * Taps < 32 ? 1 : conv1d_vector(S) * Taps / 32;
+
+/// conv1d_compute with fields of `Taps` bits: samples of other ids are skipped, dead tokens are 0.
+template <scalar S, int Taps, int Halo, int N>
+__device__ __forceinline__ void
+conv1d_compute_masked(const conv1d_fwd_args &a, const float (&taps)[Taps], float bias,
+                      const float *window, const uint32_t *masks, float *acc) {
+    const auto counts = [&](int j, int d) {
+        const int bit = j * Taps + d;
+        return (masks[bit / 32] >> bit % 32 & 1u) != 0;
+    };
+#pragma unroll
+    for (int j = 0; j < N; ++j) acc[j] = bias;
+#pragma unroll
+    for (int d = Taps - 1; d >= 0; --d) {
+        if (d >= static_cast<int>(a.width)) continue;
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+            const float next = __fmaf_rn(taps[d], window[Halo + j - d], acc[j]);
+            acc[j] = counts(j, d) ? next : acc[j];
+        }
+    }
+    conv1d_activate<S, N>(a, window + Halo, acc);
+#pragma unroll
+    for (int j = 0; j < N; ++j) acc[j] = counts(j, 0) ? acc[j] : 0.0f;
 }
 
 } // namespace plait::impl::cuda

@@ -24,9 +24,10 @@ struct conv1d_update_args {
     bool silu, residual;
     // Of the vector variants:
     bool w_wide, bias_wide; ///< f32 beside 16-bit x
-    bool w_packed;          ///< four taps of a channel are one aligned access
+    bool w_packed;          ///< taps of a channel are aligned accesses of four
     conv1d_divisor groups;  ///< threads of a row
     int64_t row_sets;       ///< a thread takes every row_sets-th row
+    conv1d_divisor entries_by;
     uint32_t blocks;
 };
 
@@ -63,6 +64,7 @@ PLAIT_HD constexpr int64_t conv1d_ring_entry(int64_t start, int64_t p, int64_t e
 enum class conv1d_update_state {
     rows,  ///< [slot][entry][channel], linear with entries = width - 1, or a ring
     lines, ///< [slot][channel][entry], packed, linear with entries = width - 1
+    ring,  ///< of variants *.single, whose `rows` are linear
 };
 
 /// Channels of a thread: one access of 16 bytes (8 for 16 bits, whose f32 taps take the registers),
@@ -89,8 +91,8 @@ PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector, bool half) {
 PLAIT_HD constexpr int conv1d_update_element(conv1d_update_state how, int vector, int width,
                                              int channel, int d) {
     const int entry = width - 1 - d;
-    return how == conv1d_update_state::rows ? entry * vector + channel
-                                            : channel * (width - 1) + entry;
+    return how == conv1d_update_state::lines ? channel * (width - 1) + entry
+                                             : entry * vector + channel;
 }
 
 /// "bf16.k4.v8.rows".
@@ -107,29 +109,81 @@ constexpr conv1d_name conv1d_update_variant(scalar s, int width, int vector,
     return name;
 }
 
+// ---- Variants *.single: one sample a row, width 4; taps packed, biases of w's type and packed
+// ----
+
+constexpr int conv1d_update_single_threads = 128;
+PLAIT_HD constexpr int conv1d_update_single_together(int vector) { return vector < 4 ? 1 : 2; }
+PLAIT_HD constexpr int conv1d_update_single_blocks_per_sm(scalar s, int vector,
+                                                          conv1d_update_state how) {
+    if (vector < 4) return 12;
+    return s == scalar::f32 ? 5 : how == conv1d_update_state::ring ? 7 : 8;
+}
+
+/// "bf16.v4.rows.single".
+constexpr conv1d_name conv1d_update_single_variant(scalar s, int vector, conv1d_update_state how) {
+    conv1d_name name{};
+    int at = 0;
+    conv1d_append(name, at, scalar_name(s));
+    conv1d_append(name, at, ".v");
+    conv1d_append(name, at, vector);
+    conv1d_append(name, at,
+                  how == conv1d_update_state::rows    ? ".rows"
+                  : how == conv1d_update_state::lines ? ".lines"
+                                                      : ".ring");
+    conv1d_append(name, at, ".single");
+    return name;
+}
+
 constexpr int64_t conv1d_update_most_groups = INT64_C(1) << 24; ///< of a row
 
-/// About one wave on `sms`, where there is so much work; batch * channels / vector / threads <
-/// 2^31.
-constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
-                                             conv1d_update_state how, int64_t sms) {
-    const int64_t groups = a.channels / vector;
-    const int64_t resident =
-        sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector, conv1d_is_half(a.x_type));
+/// Sets of rows for about one wave of `resident` threads, where there is so much work.
+constexpr int64_t conv1d_update_sets(int64_t batch, int64_t groups, int64_t resident) {
     const int64_t sets = resident / groups;
-    a.row_sets = conv1d_update_single(vector) || sets >= a.batch ? a.batch : sets < 1 ? 1 : sets;
+    const int64_t most = sets >= batch ? batch : sets < 1 ? 1 : sets;
     // As many rows for each set, or the last round would be for few.
-    a.row_sets = conv1d_ceil_div(a.batch, conv1d_ceil_div(a.batch, a.row_sets));
-    const int64_t blocks = conv1d_ceil_div(a.row_sets * groups, conv1d_update_threads);
+    return conv1d_ceil_div(batch, conv1d_ceil_div(batch, most));
+}
+
+constexpr conv1d_launch conv1d_update_shared(conv1d_update_args &a, const conv1d_name &name,
+                                             int vector, int threads) {
+    const int64_t groups = a.channels / vector;
+    const int64_t blocks = conv1d_ceil_div(a.row_sets * groups, threads);
     a.groups = conv1d_divisor_of(groups);
     a.blocks = static_cast<uint32_t>(blocks);
-    const conv1d_name name =
-        conv1d_update_variant(a.x_type, static_cast<int>(a.width), vector, how);
     conv1d_launch l{};
     for (int i = 0; i < 32; ++i) l.variant[i] = name.text[i];
-    l.threads = conv1d_update_threads;
+    l.threads = threads;
     l.grid = blocks;
     return l;
+}
+
+/// batch * channels / vector < 2^31.
+constexpr conv1d_launch conv1d_update_single_launch(conv1d_update_args &a, int vector,
+                                                    conv1d_update_state how, int64_t sms) {
+    const int threads = conv1d_update_single_threads;
+    a.row_sets =
+        conv1d_update_single_together(vector) == 1
+            ? a.batch
+            : conv1d_update_sets(a.batch, a.channels / vector,
+                                 sms * threads *
+                                     conv1d_update_single_blocks_per_sm(a.x_type, vector, how));
+    if (how == conv1d_update_state::ring) a.entries_by = conv1d_divisor_of(a.entries);
+    return conv1d_update_shared(a, conv1d_update_single_variant(a.x_type, vector, how), vector,
+                                threads);
+}
+
+/// The same of the variants for any number of samples.
+constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
+                                             conv1d_update_state how, int64_t sms) {
+    const int64_t resident =
+        sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector, conv1d_is_half(a.x_type));
+    a.row_sets = conv1d_update_single(vector)
+                     ? a.batch
+                     : conv1d_update_sets(a.batch, a.channels / vector, resident);
+    return conv1d_update_shared(
+        a, conv1d_update_variant(a.x_type, static_cast<int>(a.width), vector, how), vector,
+        conv1d_update_threads);
 }
 
 } // namespace plait::impl

@@ -10,48 +10,11 @@
 
 #include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/conv1d/common_taps.cuh"
-#include "lib/cuda/conv1d/update_layout.h"
+#include "lib/cuda/conv1d/update_bits.cuh"
+#include "lib/cuda/conv1d/update_single.cuh"
 #include "lib/cuda/kernel_list.h"
 
 namespace plait::impl::cuda {
-
-template <scalar S, int V> struct conv1d_update_bits {
-    using element = typename stored<S>::bits;
-    static constexpr int log_v = V == 8 ? 3 : V == 4 ? 2 : V == 2 ? 1 : 0;
-    using access = raw_elements<S, log_v>;
-    static constexpr int words = static_cast<int>(sizeof(access)) / 4;
-    static constexpr int in_word = 4 / static_cast<int>(sizeof(element));
-
-    __device__ __forceinline__ static void to_words(const access &r, uint32_t *w) {
-        if constexpr (words == 1) {
-            w[0] = r;
-        } else if constexpr (words == 2) {
-            w[0] = r.x, w[1] = r.y;
-        } else {
-            w[0] = r.x, w[1] = r.y, w[2] = r.z, w[3] = r.w;
-        }
-    }
-    __device__ __forceinline__ static access from_words(const uint32_t *w) {
-        if constexpr (words == 1) {
-            return w[0];
-        } else if constexpr (words == 2) {
-            return access{w[0], w[1]};
-        } else {
-            return access{w[0], w[1], w[2], w[3]};
-        }
-    }
-    __device__ __forceinline__ static uint32_t get(const uint32_t *w, int i) {
-        return in_word == 1 ? w[i] : w[i / 2] >> (i % 2 * 16) & 0xffffu;
-    }
-    /// Sets element i of words that are filled in ascending order.
-    __device__ __forceinline__ static void set(uint32_t *w, int i, uint32_t bits) {
-        if (i % in_word == 0) {
-            w[i / in_word] = bits;
-        } else {
-            w[i / in_word] |= bits << 16;
-        }
-    }
-};
 
 /// What one row has before its first sample, and where it lies.
 template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_row {
@@ -115,19 +78,10 @@ template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_
         store_elements<S, io::log_v>(a.y, at, out, 1.0f);
     }
 
-    /// The history behind one more sample: element e holds a sample of a channel and gets the next
-    /// newer one.
+    /// The history behind one more sample.
     __device__ __forceinline__ static void advance(const access &now, uint32_t *words) {
-        uint32_t next[entries * io::words], new_words[io::words];
-        io::to_words(now, new_words);
-#pragma unroll
-        for (int e = 0; e < entries * V; ++e) {
-            const int i = rows ? e % V : e / entries;
-            const int d = entries - (rows ? e / V : e % entries);
-            io::set(next, e,
-                    d == 1 ? io::get(new_words, i)
-                           : io::get(words, conv1d_update_element(How, V, K, i, d - 1)));
-        }
+        uint32_t next[entries * io::words];
+        io::template advance<entries, How>(now, words, next);
 #pragma unroll
         for (int i = 0; i < entries * io::words; ++i) words[i] = next[i];
     }
@@ -212,14 +166,24 @@ template <scalar S, int V, int K, conv1d_update_state How> kernel_entry conv1d_u
                                                                          name.text);
 }
 
+template <scalar S, int V, conv1d_update_state How> kernel_entry conv1d_update_single_entry() {
+    static constexpr conv1d_name name = conv1d_update_single_variant(S, V, How);
+    return make_kernel_entry<&conv1d_update_single_kernel<S, V, How>>("conv1d.update", name.text);
+}
+
+/// Single samples of width 4 have variants of their own.
 template <scalar S, conv1d_update_state How> kernel_list conv1d_update_list() {
     constexpr int few = conv1d_update_vector(S, true), many = conv1d_update_vector(S, false);
+    constexpr auto also = How == conv1d_update_state::rows ? conv1d_update_state::ring : How;
     static const kernel_entry entries[] = {
-        conv1d_update_entry<S, few, 2, How>(),  conv1d_update_entry<S, few, 3, How>(),
-        conv1d_update_entry<S, few, 4, How>(),  conv1d_update_entry<S, many, 2, How>(),
-        conv1d_update_entry<S, many, 3, How>(), conv1d_update_entry<S, many, 4, How>(),
+        conv1d_update_entry<S, few, 2, How>(),       conv1d_update_entry<S, few, 3, How>(),
+        conv1d_update_entry<S, many, 2, How>(),      conv1d_update_entry<S, many, 3, How>(),
+        conv1d_update_entry<S, many, 4, How>(),      conv1d_update_single_entry<S, few, How>(),
+        conv1d_update_single_entry<S, many, How>(),  conv1d_update_single_entry<S, few, also>(),
+        conv1d_update_single_entry<S, many, also>(),
     };
-    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+    constexpr int all = static_cast<int>(sizeof(entries) / sizeof(entries[0]));
+    return {entries, also == How ? all - 2 : all};
 }
 
 } // namespace plait::impl::cuda
