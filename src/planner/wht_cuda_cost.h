@@ -79,9 +79,9 @@ inline constexpr double l2_latency_seconds = 5e-6;
 
 /// wht.cluster: the four lengths from 2^16 (f64: 2^15) up.
 inline constexpr double cluster[3][4] = {
-    {.83, .83, .72, .64}, // f32
-    {.81, .83, .72, .65}, // f64
-    {.50, .50, .42, .36}, // half: exchanged as f32, twice the bytes that memory moves
+    {.83, .80, .69, .63}, // f32
+    {.90, .85, .71, .64}, // f64
+    {.56, .51, .43, .37}, // half: exchanged as f32, twice the bytes that memory moves
 };
 constexpr double cluster_share(scalar x, int log_n) {
     const size_t row = x == scalar::f32 ? 0 : x == scalar::f64 ? 1 : 2;
