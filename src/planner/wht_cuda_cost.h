@@ -66,8 +66,8 @@ constexpr int column(int log, int first, int last) {
 
 /// wht.l2: log2 of the bytes of a row as accumulators, 18..24. 16-bit rows pass through L2 as f32,
 /// three bytes there for each that a copy moves, others two.
-inline constexpr double l2_float[7] = {.62, .62, .61, .61, .60, .59, .59};
-inline constexpr double l2_half[7] = {.38, .38, .37, .38, .37, .32, .32};
+inline constexpr double l2_float[7] = {.62, .62, .61, .61, .60, .60, .61};
+inline constexpr double l2_half[7] = {.37, .37, .35, .37, .39, .35, .35};
 constexpr double l2_pass_share(bool half, int log_bytes) {
     return (half ? l2_half : l2_float)[column(log_bytes, 18, 24)];
 }

@@ -99,7 +99,9 @@ PLAIT_HD constexpr wht_l2_config wht_l2_config_of(scalar x, int log_n) {
     c.log_tile = log_tile_bytes - (wide ? 3 : 2);
     c.log_m = log_n - c.log_tile;
     for (int p = 0; p < 2; ++p) c.pass[p] = wht_l2_pass_of(c.mid, c.log_tile, c.log_m, p);
-    c.blocks_per_sm = log_tile_bytes == 16 ? 2 : 4; // 128 registers a thread
+    c.blocks_per_sm = log_tile_bytes == 16 ? 2
+                      : c.x == c.mid       ? 4
+                                           : 3; // 96 registers, a ring takes more
     return c;
 }
 
@@ -159,6 +161,11 @@ constexpr bool wht_l2_rows_fit(const wht_l2_config &c, int64_t rows) {
     return rows < (int64_t{1} << (29 - c.log_m));
 }
 
+/// A warp beside those of a tile takes tickets.
+PLAIT_HD constexpr int wht_l2_threads(const wht_l2_config &c) {
+    return tile_threads(c.pass[0].tile) + 32;
+}
+
 constexpr int wht_l2_smem_bytes(const wht_l2_config &c) {
     return tile_words(c.pass[0].tile) * wht_accumulate_bytes(c.x);
 }
@@ -170,7 +177,7 @@ inline bool wht_l2_launch(scalar x, scalar y, int log_n, wht_launch *out) {
     const variant_name name = wht_variant(x, y, ".n", log_n, true);
     *out = wht_launch{};
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->threads = tile_threads(c.pass[0].tile);
+    out->threads = wht_l2_threads(c);
     out->smem_bytes = wht_l2_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->persistent = true;
