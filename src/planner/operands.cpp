@@ -4,21 +4,30 @@
 #include "src/core/tables.h"
 #include "src/core/text.h"
 
+#include <initializer_list>
+
 namespace plait::impl {
+
+static verdict few_products(std::initializer_list<int64_t> extents) {
+    int64_t products = 1;
+    for (const int64_t extent : extents)
+        if (const auto next = try_mul(products, extent); next && *next <= most_products)
+            products = *next;
+        else
+            return text("it takes more products than ", most_products);
+    return "";
+}
 
 verdict fits_counts(const problem &problem) {
     for (const tensor &t : problem.tensors)
         if (t.span_bytes() > most_bytes)
             return text(role_name(t.role), " takes ", t.span_bytes(),
                         " bytes; no process reaches more than ", most_bytes);
-    if (const auto *p = std::get_if<conv1d_problem>(&problem.form)) {
-        int64_t products = 1;
-        for (const int64_t extent : {p->batch, p->channels, p->length, p->width})
-            if (const auto next = try_mul(products, extent); next && *next <= most_products)
-                products = *next;
-            else
-                return text("it takes more products than ", most_products);
-    }
+    const auto *const conv = std::get_if<conv1d_problem>(&problem.form);
+    const auto *const kda = std::get_if<kda_problem>(&problem.form);
+    if (conv) return few_products({conv->batch, conv->channels, conv->length, conv->width});
+    if (kda)
+        return few_products({kda->batch, kda->length, kda->value_heads, kda->dim_k, kda->dim_v});
     return "";
 }
 

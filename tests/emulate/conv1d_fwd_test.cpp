@@ -1,8 +1,11 @@
 // Plans of conv1d.fwd.cuda.* and conv1d.update.cuda on emulated kernels, against the definition and
 // against each other.
 #include "tests/emulate/conv1d_orders.h"
+#include "tests/support/report.h"
 
 #include <array>
+#include <set>
+#include <string>
 
 namespace plait::test {
 namespace {
@@ -22,6 +25,12 @@ TEST_CASE("emulated conv1d forward: shapes") {
                 for (const auto &[b, c, l] :
                      {std::array<int64_t, 3>{2, 3, 7}, {1, 8, 300}, {3, 16, 64}, {2, 5, 129}})
                     check_both(forward(x, layout, b, c, l, k), random);
+    // What no candidate takes is not run: these must have been.
+    for (const char *const step : {"conv1d.fwd_bct_tiled ", "conv1d.fwd_btc ", "conv1d.fwd_any "}) {
+        const std::set<std::string> ran = noted_steps();
+        const auto first = ran.lower_bound(step);
+        CHECK_MESSAGE((first != ran.end() && first->rfind(step, 0) == 0), step);
+    }
 }
 
 TEST_CASE("emulated conv1d forward: pitches and bases off alignment") {

@@ -6,7 +6,7 @@
 
 namespace plait::impl::cuda {
 
-static __global__ void __launch_bounds__(wht_l2_reset_threads)
+__global__ static void __launch_bounds__(wht_l2_reset_threads)
     wht_l2_reset(const __grid_constant__ wht_l2_reset_args args) {
     const int64_t first = static_cast<int64_t>(blockIdx.x) * wht_l2_reset_threads + threadIdx.x;
     const int64_t step = static_cast<int64_t>(gridDim.x) * wht_l2_reset_threads;
