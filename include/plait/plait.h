@@ -280,7 +280,8 @@ PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
  * Accumulation is F64 if any floating tensor is F64, else F32: acc = bias, then fma(w[k], xe, acc)
  * for k = 0.., on every path but the definition's (conv1d.*.cpu.ref, chosen for widths over 256
  * alone: F64): chunks, updates and layouts give the same bits on one device, and on the CPU at one
- * instruction level; below AVX2 fma rounds twice.
+ * instruction level; below AVX2 fma rounds twice. DW and DBIAS are sums over rows in an order that
+ * the plan fixes: layouts and promised alignments may differ in it, runs and addresses do not.
  * Optional tensors start off (plait_desc_use). Types are X's, of indices I32, of CU_SEQLENS I64.
  *
  * A Mamba layer (width 4, SiLU, bias) over its prompt, then token by token:

@@ -5,6 +5,7 @@
 #include "src/planner/wht_cuda_passes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plait::impl {
 
@@ -66,7 +67,12 @@ cost wht_cuda_cluster_estimate(const problem &p, const profile &device) {
     wht_launch l;
     wht_cluster_launch(r.x, r.log_n, &l);
     const double blocks = static_cast<double>(r.rows) * l.cluster;
-    const double busy = std::min(1.0, blocks / device.sms);
+    // Clusters that have their SMs to themselves work in rounds. Not every SM can be in one: 7 of
+    // 16 blocks and 15 of 8 are at work on the 132 SMs of an H200.
+    const double clusters = std::max(1.0, std::floor(0.9 * device.sms / l.cluster));
+    const double rounds = std::ceil(static_cast<double>(r.rows) / clusters);
+    const double busy = l.persistent ? static_cast<double>(r.rows) / (rounds * clusters)
+                                     : std::min(1.0, blocks / device.sms);
     const double share = wht_cost::cluster_share(r.x, r.log_n);
     const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
     cost sum;

@@ -138,7 +138,7 @@ TEST_CASE("filters: backend, pattern, workspace, math, determinism") {
     CHECK(contains(refused("wht:f32:b8:n1024", "h200", pref), "the pattern \"*.ref\" excludes it"));
     pref.pattern = "wht.cuda.block";
     CHECK(contains(refused(token, "h200", pref),
-                   "the nearest is wht.cuda.block: n=1048576 is over 65536"));
+                   "the nearest is wht.cuda.block: n=262144 is over 65536"));
     pref.pattern = "-*.tiled";
     CHECK(chosen(token, "h200", pref) != "wht.cuda.two_pass.tiled");
     pref.pattern = "*.shuffle";
