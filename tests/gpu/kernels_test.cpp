@@ -1,8 +1,11 @@
 // Every kernel that a plan can choose, in every variant, at least once: the run that the checkers
 // of memory, races and barriers watch.
 #include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
+#include "lib/cuda/wht/l2_layout.h"
+#include "lib/cuda/wht/mma16_layout.h"
 #include "tests/gpu/rows_runner.h"
 
 #include <cstdio>
@@ -59,8 +62,16 @@ TEST_CASE("kernels: which of the compiled ones ran") {
     wht_launch l{};
     for (scalar x : types)
         for (scalar y : types)
-            for (int k = 0; k <= 20; ++k)
+            for (int k = 0; k <= 22; ++k)
                 for (bool vector : {false, true}) {
+                    if (x == y && wht_cluster_exists(x, k)) {
+                        wht_cluster_launch(x, k, &l);
+                        compiled.insert(std::string("wht.cluster ") + l.variant);
+                    }
+                    if (wht_l2_launch(x, y, k, &l))
+                        compiled.insert(std::string("wht.l2 ") + l.variant);
+                    if (wht_mma16_launch(x, y, k, vector, &l))
+                        compiled.insert(std::string("wht.mma16 ") + l.variant);
                     if (wht_block_launch(x, y, k, vector, &l))
                         compiled.insert(std::string("wht.block ") + l.variant);
                     if (wht_columns_shuffle_launch(x, y, k, 40, vector, &l))
@@ -68,6 +79,7 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                     if (wht_columns_tiled_launch(x, y, k, 40, vector, &l))
                         compiled.insert(std::string("wht.columns_tiled ") + l.variant);
                 }
+    compiled.insert("wht.l2_reset u32");
     const std::set<std::string> ran = noted_steps();
     int missing = 0;
     for (const std::string &one : compiled)

@@ -97,7 +97,9 @@ if [ "$sanitizer" = yes ]; then
     say "memcheck, racecheck, initcheck, synccheck"
     check memcheck -tc='kernels*,sweep*,cases*,graph*,streams*,conv1d sweep*,*bad offsets*' &
     checks=($!)
-    check racecheck -tc='kernels*' --top=24 &
+    # It does not know that an mbarrier counts the bytes of st.async, and warns of each store of
+    # wht.cluster; those are proven by tests/emulate, in every order of threads.
+    check racecheck -tc='kernels*' --top=24 --skip=wht.cuda.cluster &
     checks+=($!)
     check initcheck -tc='kernels*,sweep*' --top=24 &
     checks+=($!)

@@ -1,5 +1,5 @@
-// main of the test binaries. Arguments beside doctest's: --small, --exact-buffers, --top=K.
-// Environment: PLAIT_TEST_SEED (a number, or "time"), PLAIT_TEST_LARGE=1.
+// main of the test binaries. Arguments beside doctest's: --small, --exact-buffers, --top=K,
+// --skip=NAME. Environment: PLAIT_TEST_SEED (a number, or "time"), PLAIT_TEST_LARGE=1.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/support/report.h"
 #include "tests/support/settings.h"
@@ -64,6 +64,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         if (std::strcmp(argv[i], "--small") == 0) s.small = true;
         if (std::strcmp(argv[i], "--exact-buffers") == 0) s.exact_buffers = true;
+        if (std::strncmp(argv[i], "--skip=", 7) == 0) s.skip = argv[i] + 7;
         if (std::strncmp(argv[i], "--top=", 6) == 0) s.top = std::atoi(argv[i] + 6);
     }
     int devices = 0;

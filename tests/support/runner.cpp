@@ -35,6 +35,7 @@ std::vector<candidate> candidates(const plait_context *ctx, const plait_desc *de
         c.name = row.at("candidate");
         c.narrowest = row.at("narrowest");
         if (row.at("verdict") == "no") c.reason = row.at("reason");
+        if (c.name == config().skip) continue;
         all.push_back(c);
     }
     return all;

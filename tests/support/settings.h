@@ -4,6 +4,7 @@
 #include "tests/support/handles.h"
 
 #include <cstdint>
+#include <string>
 
 namespace plait::test {
 
@@ -13,7 +14,9 @@ struct settings {
     bool large = false; ///< PLAIT_TEST_LARGE=1: cases of up to about 4 GiB
     bool small = false; ///< --small: few and short problems, for checkers that slow a run down
     bool brief = false; ///< the build has sanitizers: every form, but fewer and shorter problems
-    int top = 27;       ///< --top=K: rows of up to 2^K where tests/gpu tries every length
+    std::string
+        skip;     ///< --skip=NAME: a candidate that no test runs, for a checker that misjudges it
+    int top = 27; ///< --top=K: rows of up to 2^K where tests/gpu tries every length
     /// --exact-buffers: allocations end where the tensor ends, so that a memory checker sees every
     /// access past it. Otherwise guard bands surround each tensor.
     bool exact_buffers = false;

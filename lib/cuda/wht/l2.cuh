@@ -30,6 +30,16 @@ template <class Case, int Pass> struct wht_l2_pass_case {
 
 // ---- Counters ----------------------------------------------------------------------------------
 
+/// All threads of a block meet, from different places of the code: __syncthreads() is for one
+/// place.
+template <class Case> __device__ __forceinline__ void block_barrier() {
+#ifdef __CUDACC__
+    asm volatile("barrier.sync 1, %0;" ::"n"(wht_l2_threads(Case::config())) : "memory");
+#else
+    __syncthreads();
+#endif
+}
+
 /// What was written before the additions that this value shows is visible after it.
 __device__ __forceinline__ uint32_t load_acquire(const uint32_t *p) {
 #ifdef __CUDACC__
@@ -120,16 +130,21 @@ __device__ __forceinline__ void wht_l2_each(Access access) {
         access(j, base + wht_l2_offset(Case::config(), Pass, tile_item_part(t, Phase, j)));
 }
 
-template <class Pass, int Phase, int Items, class T>
+template <class Case, class Pass, int Phase, int Items, class T>
 __device__ __forceinline__ void wht_l2_phases(T (&a)[Items], T *words) {
     constexpr tile_layout t = Pass::config().tile;
     phase_butterflies<Pass, Phase>(a);
     if constexpr (Phase + 1 < t.phases) {
         // into the words that this thread has just read, or that the last tile is done with
         chunks_write<Pass, Phase>(a, words);
-        exchange_barrier<t.phase[Phase + 1].exchange>(); // all words of the next phase are written
+        // all words of the next phase are written
+        if constexpr (t.phase[Phase + 1].exchange == tile_exchange::block) {
+            block_barrier<Case>();
+        } else {
+            __syncwarp();
+        }
         chunks_read<Pass, Phase + 1>(a, words);
-        wht_l2_phases<Pass, Phase + 1>(a, words);
+        wht_l2_phases<Case, Pass, Phase + 1>(a, words);
     }
 }
 
@@ -212,12 +227,12 @@ template <class Case> struct wht_l2_block {
                                                         T *words) const {
         const int32_t row = j.tile >> c.log_m;
         if (j.pass == 0) {
-            wht_l2_phases<wht_l2_pass_case<Case, 0>, 0>(a, words);
+            wht_l2_phases<Case, wht_l2_pass_case<Case, 0>, 0>(a, words);
             T *p = mid(row) + wht_l2_tile_offset(Case::config(), 0, j.tile);
             wht_l2_each<Case, 0, c.pass[0].tile.phases - 1>(
                 [&](int i, int64_t offset) { mid_store(p + offset, a + i); });
         } else {
-            wht_l2_phases<wht_l2_pass_case<Case, 1>, 0>(a, words);
+            wht_l2_phases<Case, wht_l2_pass_case<Case, 1>, 0>(a, words);
             const T scale = static_cast<T>(args.scale);
             const int64_t first =
                 row * args.y_row_stride + wht_l2_tile_offset(Case::config(), 1, j.tile);
@@ -237,10 +252,11 @@ __device__ __forceinline__ void wht_l2_work(const wht_l2_block<Case> &b, const u
     using T = typename block::T;
     for (int turn = 0;; turn ^= 1) {
         // the ticket is there; words of the last tile are read and its stores issued
-        __syncthreads();
+        block_barrier<Case>();
         const uint32_t ticket = slot[turn] & ~block::late;
         if (!b.has(ticket)) return;
-        if (slot[turn] & block::late) __syncthreads(); // what the leader waited for is visible
+        if (slot[turn] & block::late)
+            block_barrier<Case>(); // what the leader waited for is visible
         const wht_l2_job j = b.job(ticket);
         T a[block::items];
         b.load(j, a);
@@ -255,17 +271,17 @@ __device__ __forceinline__ void wht_l2_lead_block(wht_l2_block<Case> &b, uint32_
     using block = wht_l2_block<Case>;
     if (leader) slot[0] = b.look(b.take());
     for (int turn = 0;; turn ^= 1) {
-        __syncthreads();
+        block_barrier<Case>();
         const uint32_t ticket = slot[turn] & ~block::late;
         if (leader) b.tell();
         if (!b.has(ticket)) return;
         const wht_l2_job j = b.job(ticket);
         if (slot[turn] & block::late) {
             if (leader) b.wait(j);
-            __syncthreads();
+            block_barrier<Case>();
         }
         const uint32_t next = leader ? b.take() : 0;
-        if (j.pass == 0 || block::c.pass[1].tile.phases > 1) __syncthreads(); // the exchange
+        if (j.pass == 0 || block::c.pass[1].tile.phases > 1) block_barrier<Case>(); // the exchange
         if (leader) {
             if (block::ring || j.pass == 0) b.pending = b.done(j.pass, j.tile >> block::c.log_m);
             slot[turn ^ 1] = b.look(next);
