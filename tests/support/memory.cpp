@@ -5,7 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
 
 namespace plait::test {
 namespace {
@@ -16,11 +21,18 @@ constexpr size_t guard_bytes = 1024; // a multiple of 256, more than the widest 
 class host final : public memory {
 public:
     void *allocate(size_t size) override {
+        if (config().exact_buffers) return before_a_wall(size);
         void *ptr = nullptr;
         if (posix_memalign(&ptr, 256, size ? size : 1) != 0) throw std::bad_alloc();
         return ptr;
     }
-    void release(void *ptr) noexcept override { std::free(ptr); }
+    void release(void *ptr) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto wall = walls_.find(ptr);
+        if (wall == walls_.end()) return std::free(ptr);
+        munmap(wall->second.first, wall->second.second);
+        walls_.erase(wall);
+    }
     void upload(void *to, const void *from, size_t size) override {
         if (size) std::memcpy(to, from, size);
     }
@@ -39,6 +51,27 @@ public:
         return size_t{1} << 30;
     }
     plait_stream stream() override { return nullptr; }
+
+private:
+    std::mutex mutex_;
+    std::map<void *, std::pair<void *, size_t>> walls_; ///< address to mapping and its length
+
+    /// Pages that nobody may touch lie behind the last bytes, as near as the alignment allows, and
+    /// before the page of the first.
+    void *before_a_wall(size_t size) {
+        const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+        const size_t align = size % 256 == 0 ? 256 : 16;
+        const size_t used = (size + page - 1) / page * page + (size == 0 ? page : 0);
+        const size_t whole = used + 2 * page;
+        void *base = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (base == MAP_FAILED) throw std::bad_alloc();
+        char *first = static_cast<char *>(base) + page;
+        if (mprotect(first, used, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+        void *ptr = first + used - (size + align - 1) / align * align;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        walls_[ptr] = {base, whole};
+        return ptr;
+    }
 };
 
 } // namespace
