@@ -20,8 +20,8 @@ constexpr size_t guard_bytes = 1024; // a multiple of 256, more than the widest 
 
 class host final : public memory {
 public:
-    void *allocate(size_t size) override {
-        if (config().exact_buffers) return before_a_wall(size);
+    void *allocate(size_t size, size_t align) override {
+        if (config().exact_buffers) return before_a_wall(size, align);
         void *ptr = nullptr;
         if (posix_memalign(&ptr, 256, size ? size : 1) != 0) throw std::bad_alloc();
         return ptr;
@@ -58,9 +58,8 @@ private:
 
     /// Pages that nobody may touch lie behind the last bytes, as near as the alignment allows, and
     /// before the page of the first.
-    void *before_a_wall(size_t size) {
+    void *before_a_wall(size_t size, size_t align) {
         const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-        const size_t align = size % 256 == 0 ? 256 : 16;
         const size_t used = (size + page - 1) / page * page + (size == 0 ? page : 0);
         const size_t whole = used + 2 * page;
         void *base = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -93,7 +92,8 @@ guarded::guarded(size_t size, size_t shift, int fill_byte) : size_(size) {
     const size_t guard = config().exact_buffers ? 0 : guard_bytes;
     head_ = guard + shift;
     tail_ = guard;
-    block_ = target().allocate(head_ + size_ + tail_);
+    // Only a workspace, which is not filled, is promised more than what vectors need.
+    block_ = target().allocate(head_ + size_ + tail_, fill_byte < 0 ? 256 : 16);
     char *p = static_cast<char *>(block_);
     target().fill(p, guard_byte, head_);
     if (fill_byte >= 0) target().fill(p + head_, fill_byte, size_);

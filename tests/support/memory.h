@@ -14,7 +14,8 @@ using bytes = std::vector<std::byte>;
 class memory {
 public:
     virtual ~memory() = default;
-    virtual void *allocate(size_t size) = 0; ///< aligned to 256 bytes; throws std::bad_alloc
+    /// Aligned to `align` at least; throws std::bad_alloc.
+    virtual void *allocate(size_t size, size_t align = 256) = 0;
     virtual void release(void *ptr) noexcept = 0;
     virtual void upload(void *to, const void *from, size_t size) = 0;
     virtual void download(void *to, const void *from, size_t size) = 0;

@@ -17,7 +17,7 @@ void require(cudaError_t status, const char *what) {
 class device final : public memory {
 public:
     device() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream"); }
-    void *allocate(size_t size) override {
+    void *allocate(size_t size, size_t) override {
         void *ptr = nullptr;
         require(cudaMalloc(&ptr, size ? size : 1), "cudaMalloc");
         return ptr;

@@ -207,7 +207,8 @@ template <class Case> struct conv1d_bct_row {
     /// 16 bytes at p, token t and those behind, of a tensor that ends at `end`.
     static __device__ __forceinline__ void copy_edge(conv1d_shared to, const bits *p, int t,
                                                      int length, const bits *end) {
-        const bool some = t < length && t > -vec;
+        // a chunk may begin in front of a row that is not there, too
+        const bool some = t < length && t > -vec && length > 0;
         if (!some || p + vec <= end) {
             conv1d_bct_copy(to, p, true, some);
             return;
