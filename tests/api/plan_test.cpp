@@ -178,11 +178,10 @@ TEST_CASE("the overflow report of an empty problem is written") {
         plait_exec *made = nullptr;
         OK(plait_exec_from_plan(&made, plan.get(), nullptr));
         const exec_ptr exec(made);
-        int32_t flag = -1;
-        const plait_arg args[] = {{PLAIT_X, nullptr},
-                                  {PLAIT_Y, nullptr},
-                                  {PLAIT_OVERFLOW, &flag},
-                                  {PLAIT_SIGNS, &flag + 1}};
+        alignas(16) int32_t flag = -1;
+        alignas(16) int8_t signs[16] = {};
+        const plait_arg args[] = {
+            {PLAIT_X, nullptr}, {PLAIT_Y, nullptr}, {PLAIT_OVERFLOW, &flag}, {PLAIT_SIGNS, signs}};
         OK(plait_exec_run_args(exec.get(), args, contains(token, "signs") ? 4 : 3));
         CHECK(flag == 0);
         int64_t bytes = -1;

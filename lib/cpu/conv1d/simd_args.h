@@ -3,7 +3,7 @@
 
 #include "lib/cpu/conv1d/conv1d_args.h"
 #include "lib/cpu/conv1d/sequences_layout.h"
-#include "lib/cpu/team.h"
+#include "lib/cpu/team_layout.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/common/scalar.h"
-#include "lib/cpu/team.h"
+#include "lib/cpu/team_layout.h"
 
 #include <cstdint>
 
