@@ -7,45 +7,6 @@
 
 namespace plait::impl {
 
-/// Divides `rows` of a.tiles tiles, for each of `channels` (or groups of them), into walks: whole
-/// rows, or a part of one. About `wanted` walks in all, none below `least` tiles unless the rows
-/// are; `per_slot` walks of a channel share a partial sum.
-inline void conv1d_bwd_divide(conv1d_bwd_args *a, int64_t channels, int64_t rows, int64_t wanted,
-                              int64_t least, int64_t per_slot) {
-    const double all =
-        static_cast<double>(channels) * static_cast<double>(rows) * static_cast<double>(a->tiles);
-    const double share = all / static_cast<double>(wanted);
-    const int64_t tiles = share > static_cast<double>(least) ? static_cast<int64_t>(share) : least;
-    int64_t parts = 1;
-    a->rows_per_walk = 1;
-    if (tiles >= a->tiles) {
-        a->rows_per_walk = tiles / a->tiles < rows ? tiles / a->tiles : rows;
-    } else {
-        parts = conv1d_ceil_div(a->tiles, tiles);
-    }
-    a->tiles_per_walk = conv1d_ceil_div(a->tiles, parts);
-    a->walks =
-        conv1d_ceil_div(rows, a->rows_per_walk) * conv1d_ceil_div(a->tiles, a->tiles_per_walk);
-    a->slots = conv1d_ceil_div(a->walks, per_slot);
-    a->items = channels * a->slots;
-}
-
-/// Rows and tiles of a walk.
-struct conv1d_bwd_part {
-    int32_t row, row_end, tile, tile_end;
-};
-
-PLAIT_HD constexpr conv1d_bwd_part conv1d_bwd_part_of(const conv1d_bwd_args &a, int64_t walk,
-                                                      int64_t rows) {
-    if (walk >= a.walks) return {0, 0, 0, 0};
-    const int64_t parts = (a.tiles + a.tiles_per_walk - 1) / a.tiles_per_walk;
-    const int64_t row = walk / parts * a.rows_per_walk, tile = walk % parts * a.tiles_per_walk;
-    const int64_t row_end = row + a.rows_per_walk, tile_end = tile + a.tiles_per_walk;
-    return {static_cast<int32_t>(row), static_cast<int32_t>(row_end < rows ? row_end : rows),
-            static_cast<int32_t>(tile),
-            static_cast<int32_t>(tile_end < a.tiles ? tile_end : a.tiles)};
-}
-
 // ---- Marks: which taps of a token count (conv1d.bwd_marks) --------------------------------------
 
 /// Bits of a mark: `back` bit j: the tap that meets the token j before it counts (bit 0: the token
