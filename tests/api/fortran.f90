@@ -210,6 +210,8 @@ contains
     v = [4, 6]
     g = log(0.5)
     beta = 0.5
+    o = -99
+    state = -99
     call expect(plait_kda_create(desc, PLAIT_FORWARD, PLAIT_F32, 1_c_int64_t, 2_c_int64_t, &
                 1_c_int64_t, 1_c_int64_t, 1_c_int64_t, 1_c_int64_t) == PLAIT_OK, 'kda')
     call expect(plait_kda_set_gate(desc, PLAIT_GATE_LOG, 0.0_c_double) == PLAIT_OK, 'gate')
