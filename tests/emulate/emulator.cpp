@@ -42,6 +42,7 @@ void leave() {
 
 void entry() {
     now.body(now.args);
+    if (now.until_wait) now.fault = "a thread exits without a wait for the kernel before";
     leave();
 }
 
@@ -196,6 +197,10 @@ settings &current_settings() {
 
 unsigned lane() { return static_cast<unsigned>(now.self) % 32; }
 
+void wait_for_predecessor() {
+    if (now.until_wait) leave();
+}
+
 void fault(const char *what) {
     now.fault = what;
     for (;;) stacks().pause();
@@ -223,6 +228,7 @@ std::string launch(const void *body, const launch_shape &s, const void *args, co
 
     plait::test::rng random(how.seed);
     now.how = how.how;
+    now.until_wait = how.until_wait;
     now.random = &random;
     std::vector<int64_t> clusters(static_cast<size_t>(grid[0] * grid[1] * grid[2] / s.cluster));
     for (size_t i = 0; i < clusters.size(); ++i) clusters[i] = static_cast<int64_t>(i);

@@ -76,6 +76,7 @@ struct running {
     int rank = 0; ///< of the block whose words are in `shared`
     int self = 0;
     order how = order::forward;
+    bool until_wait = false;
     plait::test::rng *random = nullptr;
     block *block_now = nullptr;
 };
