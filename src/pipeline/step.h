@@ -48,6 +48,10 @@ struct step {
     int smem_bytes = 0;    ///< dynamic shared memory
     int cluster = 1;       ///< blocks of a cluster on CUDA; the grid is a multiple of it
     bool resident = false; ///< clusters walk: launched are no more than run at a time
+    /// Its kernel may start while the one before it in the stream still runs, and waits for it
+    /// before it touches memory: lib/cuda/common/predecessor.cuh. Only where
+    /// waits_for_predecessors() says that its code can.
+    bool programmatic = false;
     std::vector<operand> operands;
     step_args args;
     int64_t bytes_read = 0;

@@ -147,6 +147,11 @@ void conv1d_add_state(pipeline &out, const conv1d_problem &p, const conv1d_sanit
     out.steps.push_back(std::move(s));
 }
 
+void conv1d_start_early(pipeline &out, const profile &device, bool all) {
+    if (!waits_for_predecessors(device)) return;
+    for (size_t i = all ? 0 : 1; i < out.steps.size(); ++i) out.steps[i].programmatic = true;
+}
+
 bool conv1d_taps_packed(const conv1d_problem &p) {
     const int64_t bytes = 4 * scalar_bytes(p.w.type);
     return p.width % 4 == 0 && p.w.t == 1 && p.w.align >= bytes &&

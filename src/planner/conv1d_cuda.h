@@ -25,6 +25,11 @@ conv1d_sanitized conv1d_add_offsets(pipeline &, const conv1d_problem &, int last
 /// Appends conv1d.state; STATE_OUT is in use.
 void conv1d_add_state(pipeline &, const conv1d_problem &, const conv1d_sanitized &);
 
+/// Steps behind the first, or all, start while the one before them still runs, where the device
+/// can. A first step of many blocks is better off with an empty device: early blocks crowd some
+/// SMs.
+void conv1d_start_early(pipeline &, const profile &, bool all);
+
 /// Whether taps of a channel are aligned accesses of four.
 bool conv1d_taps_packed(const conv1d_problem &);
 

@@ -6,7 +6,7 @@
 #include "lib/cuda/conv1d/bwd_btc_layout.h"
 #include "lib/cuda/conv1d/offsets_layout.h"
 #include "src/core/text.h"
-#include "src/planner/conv1d_candidates.h"
+#include "src/planner/conv1d_cuda.h"
 
 #include <algorithm>
 #include <cstring>
@@ -451,6 +451,7 @@ pipeline build(const problem &problem, const profile &device, way how) {
     const int64_t slots = main ? m.args.slots + more_slots(how, p) : 0;
     if (sums) out.steps.push_back(reduce_step(problem, slots, w));
     if (state) out.steps.push_back(state_step(problem, w));
+    conv1d_start_early(out, device, false);
     out.work.seal();
     return out;
 }

@@ -179,7 +179,8 @@ operand add_masks(pipeline &out, const conv1d_problem &p, const conv1d_sanitized
 enum class features { inside, fixed };
 
 /// The offsets, the masks, the kernel that writes y, what mends it, the state.
-template <class Main> pipeline steps_of(const conv1d_problem &p, features how, const Main &main) {
+template <class Main>
+pipeline steps_of(const conv1d_problem &p, const profile &device, features how, const Main &main) {
     pipeline out;
     const bool has_y = outputs(p) > 0, inside = how == features::inside;
     const bool with_masks = has_y && !inside && masked(p),
@@ -193,6 +194,7 @@ template <class Main> pipeline steps_of(const conv1d_problem &p, features how, c
     if (with_fix) add_fix(out, p, from);
     // A pool without rows to write: a plan that is not empty has a step all the same.
     if (writes_state(p) || out.steps.empty()) conv1d_add_state(out, p, from);
+    conv1d_start_early(out, device, false);
     out.work.seal();
     return out;
 }
@@ -214,9 +216,9 @@ cost conv1d_cuda_fwd_any_estimate(const problem &problem, const profile &device)
                             static_cast<double>(outputs(p)), launches(p));
 }
 
-pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &) {
+pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_any";
         args.channels_inner = p.y.c < p.y.t;
         return conv1d_fwd_any_launch(p.accumulator, outputs(p));
@@ -261,9 +263,9 @@ cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &d
                             threads * tiled_loads, launches(p) + (has_features(p) ? 1 : 0));
 }
 
-pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &) {
+pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, features::fixed, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, device, features::fixed, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
         args.rows_packed = (p.channels <= 1 || p.x.c == p.length) &&
                            (p.batch <= 1 || p.x.b == p.channels * p.length);
@@ -298,9 +300,9 @@ cost conv1d_cuda_fwd_bct_estimate(const problem &problem, const profile &device)
                             rows * conv1d_bct_threads * used, launches(p));
 }
 
-pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &) {
+pipeline conv1d_cuda_fwd_bct_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct";
         return conv1d_fwd_bct_launch(args);
     });
@@ -373,7 +375,7 @@ cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device)
 
 pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    return steps_of(p, features::inside, [&](step &s, conv1d_fwd_args &args) {
+    return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });

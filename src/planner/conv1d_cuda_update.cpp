@@ -134,6 +134,7 @@ pipeline conv1d_cuda_update_build(const problem &problem, const profile &device)
                                                     scalar_bytes(p.state_in.type);
     s.flops = conv1d_flops(p);
     out.steps.push_back(std::move(s));
+    conv1d_start_early(out, device, true);
     out.work.seal();
     return out;
 }

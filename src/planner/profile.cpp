@@ -4,6 +4,7 @@
 #include "src/core/tables.h"
 #include "src/planner/text_lines.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace plait::impl {
@@ -164,6 +165,13 @@ std::string one_word(std::string_view name) {
 }
 
 } // namespace
+
+bool waits_for_predecessors(const profile &p) {
+    const int have = p.cc_major * 10 + p.cc_minor;
+    return p.backend == PLAIT_CUDA && std::any_of(p.built.begin(), p.built.end(), [have](int arch) {
+               return arch >= 90 && arch <= have;
+           });
+}
 
 std::string profile::fingerprint() const {
     if (backend == PLAIT_CUDA)

@@ -42,6 +42,10 @@ struct profile {
     std::string to_text() const;
 };
 
+/// Whether kernels of this build can wait on the device for what precedes them: compute capability
+/// 9.0, and code for it, not for an older one that the driver translates.
+bool waits_for_predecessors(const profile &);
+
 /// Throws INVALID_ARGUMENT with the line number, or VERSION for a newer header. Blank lines and
 /// lines that begin with '#' are skipped; every key of the backend must stand there once, and no
 /// other, so that a typing error cannot pass; a last line without a newline is torn.

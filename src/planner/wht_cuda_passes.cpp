@@ -273,6 +273,9 @@ void wht_passes::add_block(pipeline &out, const wht_split &s, const operand &to,
         one.bytes_read = elements * scalar_bytes(r_.x);
         one.bytes_written = elements * scalar_bytes(y);
         one.flops = elements * (s.log_block + (scale != 1.0 ? 1 : 0));
+        // A few rows are done in the time of a launch; many are better off with an empty device.
+        one.programmatic =
+            waits_for_predecessors(device_) && (!out.steps.empty() || one.grid <= device_.sms);
         out.steps.push_back(std::move(one));
     }
 }
@@ -301,6 +304,7 @@ void wht_passes::add_columns(pipeline &out, int log_m, int log_inner, const oper
     one.bytes_read = r_.elements() * scalar_bytes(mid_.type);
     one.bytes_written = r_.elements() * scalar_bytes(y);
     one.flops = r_.elements() * (log_m + (scale != 1.0 ? 1 : 0));
+    one.programmatic = waits_for_predecessors(device_) && !out.steps.empty();
     out.steps.push_back(std::move(one));
 }
 

@@ -78,6 +78,8 @@ void counter_expect(uint64_t *counter, uint32_t bytes);
 void counter_come(uint64_t *counter, uint32_t bytes);
 void counter_wait(uint64_t *counter, unsigned parity);
 void bulk_load(void *to, const void *from, uint32_t bytes, uint64_t *counter);
+/// settings::until_wait ends the thread here.
+void wait_for_predecessor();
 /// Ends the launch, which then says this sentence.
 [[noreturn]] void fault(const char *what);
 unsigned lane();

@@ -7,8 +7,10 @@
 #include "tests/emulate/emulator.h"
 #include "tests/support/memory.h"
 
+#include <cstring>
 #include <fstream>
 #include <sstream>
+#include <sys/mman.h>
 
 namespace plait::impl {
 
@@ -26,7 +28,8 @@ public:
             shape.block[0] = s.block;
             shape.shared_bytes = s.smem_bytes;
             shape.cluster = s.cluster;
-            launches_.push_back({func, shape, name, bound_step(s, what.work)});
+            launches_.push_back({func, shape, name, bound_step(s, what.work),
+                                 s.programmatic ? s.operands.size() : 0});
         }
     }
 
@@ -34,6 +37,7 @@ public:
         for (const one &l : launches_) {
             bound_step::blob args;
             l.what.fill(args, pointers);
+            if (l.pointers > 0) start(l, args);
             const std::string fault =
                 emulation::launch(l.func, l.shape, args.bytes, emulation::current_settings());
             if (!fault.empty()) fail(PLAIT_ERR_DEVICE, "step ", l.name, ": ", fault);
@@ -46,7 +50,27 @@ private:
         emulation::launch_shape shape;
         std::string name;
         bound_step what;
+        size_t pointers; ///< of a programmatic step
     };
+
+    /// A programmatic step up to its wait. It has nowhere to read or write: that ends the run.
+    static void start(const one &l, bound_step::blob args) {
+        const size_t space = size_t{1} << 34;
+        static char *const wall = static_cast<char *>(
+            mmap(nullptr, space, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        for (size_t i = 0; i < l.pointers; ++i) {
+            char *p;
+            std::memcpy(&p, args.bytes + i * sizeof p, sizeof p);
+            if (p) p = wall + space / 2;
+            std::memcpy(args.bytes + i * sizeof p, &p, sizeof p);
+        }
+        emulation::settings how = emulation::current_settings();
+        how.until_wait = true;
+        how.most_blocks = 2;
+        const std::string fault = emulation::launch(l.func, l.shape, args.bytes, how);
+        if (!fault.empty()) fail(PLAIT_ERR_DEVICE, "step ", l.name, ": ", fault);
+    }
+
     std::vector<one> launches_;
 };
 

@@ -1,156 +1,30 @@
-#include "tests/emulate/emulator.h"
-
-#include "tests/emulate/cuda_emulation.h"
-#include "tests/emulate/fibers.h"
-#include "tests/support/rng.h"
+// Launches: who runs when, and the shared memory of a block.
+#include "tests/emulate/emulator_state.h"
 
 #include <algorithm>
-#include <vector>
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
-
-namespace {
-constexpr int64_t most_shared = 227 * 1024; // of one block on compute capability 9.0
-constexpr int64_t guard_shared = 16 * 1024; // writes up to this far behind it are seen
-} // namespace
 
 namespace plait::impl::cuda {
 // Kernels do not see whether their `extern thread_local` needs an initialisation and ask for it.
 // GCC makes a call to nowhere of that under -fvisibility=hidden, unless there is one.
 static char first_byte() { return 0; }
-alignas(1024) thread_local char shared[most_shared + guard_shared] = {first_byte()};
+alignas(1024) thread_local char shared[emulation::most_shared + emulation::guard_shared] = {
+    first_byte()};
 } // namespace plait::impl::cuda
 
 namespace plait::emulation {
+
+block all_blocks[most_blocks];
+running now;
 
 namespace {
 
 using plait::impl::cuda::shared;
 
-constexpr int most_threads = 1024;
-constexpr int most_blocks = 16;       // of a cluster
-constexpr int most_fibers = 16 * 512; // of a cluster
-constexpr char poison = '\xFF';       // NaN in every floating type
-constexpr char canary = '\xFE';       // another one, also NaN
-
-enum class state { ready, at_barrier, at_meeting, at_cluster, at_counter, exited };
-
-struct thread {
-    uint3 index;
-    state now = state::exited;
-    meeting kind = meeting::sync; ///< while at_meeting
-    uint32_t mask = 0;
-    uint64_t value = 0;
-    met result{};
-    uint64_t *counter = nullptr; ///< while at_counter: in `shared`
-    bool parity = false;
-    bool arrived = false; ///< at the barrier of the cluster, and has not waited there yet
-    uint64_t round = 0;   ///< which one it was
-};
-
-/// A bulk copy that its counter has not seen.
-struct copy {
-    void *to;
-    const void *from;
-    uint32_t bytes;
-    uint64_t *counter;
-};
-
-struct block {
-    uint3 index{};
-    bool started = false;
-    int live = 0;
-    int ready = 0;
-    int arrived = 0; ///< at the barrier
-    int votes = 0, votes_result = 0;
-    thread threads[most_threads];
-    int at_counters = 0;      ///< threads
-    std::vector<uint4> image; ///< its shared memory while another block of the cluster runs
-    std::vector<copy> copies; ///< on their way
-};
-
-/// The launch, and the cluster that runs now. One of its blocks runs at a time.
-struct running {
-    void (*body)(const void *) = nullptr;
-    const void *args = nullptr;
-    std::string fault;
-    int count = 0;  ///< threads of a block
-    int blocks = 1; ///< of a cluster
-    int64_t shared_bytes = 0;
-    int arrived = 0; ///< at the barrier of the cluster
-    uint64_t round = 0;
-    int rank = 0; ///< of the block whose words are in `shared`
-    int self = 0;
-    order how = order::forward;
-    plait::test::rng *random = nullptr;
-    block *block_now = nullptr;
-};
-
-block all_blocks[most_blocks];
-running now;
-
-block &here() { return *now.block_now; }
-thread &me() { return here().threads[now.self]; }
-
-void entry();
-
-fibers &stacks() {
-    static fibers all(most_fibers, &entry);
-    return all;
-}
-
-void wait_as(state s) {
-    me().now = s;
-    --here().ready;
-}
-
-void release(block &b, thread &t) {
-    t.now = state::ready;
-    ++b.ready;
-}
-
-/// All that live are at the barrier: they go on.
-void settle_barrier() {
-    block &b = here();
-    if (b.arrived == 0 || b.arrived < b.live) return;
-    b.votes_result = b.votes;
-    b.arrived = b.votes = 0;
-    for (int i = 0; i < now.count; ++i)
-        if (b.threads[i].now == state::at_barrier) release(b, b.threads[i]);
-}
-
-/// The same for the threads of a cluster.
-void settle_cluster() {
-    int live = 0;
-    for (int r = 0; r < now.blocks; ++r) live += all_blocks[r].live;
-    if (now.arrived == 0 || now.arrived < live) return;
-    now.arrived = 0;
-    ++now.round;
-    for (int r = 0; r < now.blocks; ++r)
-        for (int i = 0; i < now.count; ++i)
-            if (all_blocks[r].threads[i].now == state::at_cluster)
-                release(all_blocks[r], all_blocks[r].threads[i]);
-}
-
-/// Whoever this thread waited for is here: they go on, each with a copy, because one of them may
-/// meet others before the next has looked.
-void settle_meeting(int first, const thread &t) {
-    const int lanes = std::min(32, now.count - first);
-    met all{};
-    for (int i = 0; i < lanes; ++i) {
-        const thread &other = here().threads[first + i];
-        if (!(t.mask >> i & 1u) || other.now == state::exited) continue;
-        if (other.now != state::at_meeting || other.kind != t.kind || other.mask != t.mask) return;
-        all.lanes |= 1u << i;
-        all.value[i] = other.value;
-    }
-    for (int i = 0; i < lanes; ++i) {
-        if (!(all.lanes >> i & 1u)) continue;
-        here().threads[first + i].result = all;
-        release(here(), here().threads[first + i]);
-    }
-}
+constexpr char poison = '\xFF'; // NaN in every floating type
+constexpr char canary = '\xFE'; // another one, also NaN
 
 void leave() {
     wait_as(state::exited);
@@ -168,8 +42,18 @@ void leave() {
 
 void entry() {
     now.body(now.args);
+    if (now.until_wait) now.fault = "a thread exits without a wait for the kernel before";
     leave();
 }
+
+} // namespace
+
+fibers &stacks() {
+    static fibers all(most_fibers, &entry);
+    return all;
+}
+
+namespace {
 
 void run_thread(int i) {
     now.self = i;
@@ -193,55 +77,6 @@ void run_warp(int first, bool backward) {
 
 template <class T> void shuffle_order(std::vector<T> &all, plait::test::rng &random) {
     for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.next() % i]);
-}
-
-/// A counter in shared memory (mbarrier): phases complete when all arrivals and all bytes are in.
-struct counter_bits {
-    int32_t bytes;    ///< that are still to come
-    int16_t pending;  ///< arrivals that are still to come
-    int16_t arrivals; ///< of a phase; negative in odd phases
-};
-
-counter_bits bits_of(const uint64_t *counter) { return bits_as<counter_bits>(*counter); }
-
-void change_counter(uint64_t *counter, int arrivals, int32_t bytes) {
-    counter_bits b = bits_of(counter);
-    b.bytes += bytes;
-    b.pending = static_cast<int16_t>(b.pending - arrivals);
-    if (b.pending < 0) fault("a counter has more arrivals than it was made for");
-    if (b.pending == 0 && b.bytes == 0) {
-        b.pending = static_cast<int16_t>(std::abs(b.arrivals));
-        b.arrivals = static_cast<int16_t>(-b.arrivals);
-    }
-    *counter = bits_as<uint64_t>(b);
-}
-
-/// The copies that this counter waits for; all of them for nullptr.
-void land(uint64_t *counter) {
-    std::vector<copy> rest;
-    for (const copy &c : here().copies) {
-        if (counter && c.counter != counter) {
-            rest.push_back(c);
-            continue;
-        }
-        std::memcpy(c.to, c.from, c.bytes);
-        change_counter(c.counter, 0, -static_cast<int32_t>(c.bytes));
-    }
-    here().copies = rest;
-}
-
-/// Whether a thread of this block can go on, where it waited for a counter too.
-bool awake() {
-    block &b = here();
-    if (b.at_counters > 0)
-        for (int i = 0; i < now.count; ++i) {
-            thread &t = b.threads[i];
-            if (t.now != state::at_counter || (bits_of(t.counter).arrivals < 0) == t.parity)
-                continue;
-            --b.at_counters;
-            release(b, t);
-        }
-    return b.ready > 0;
 }
 
 /// The block until none of its threads can go on; order::random may leave it before.
@@ -362,96 +197,13 @@ settings &current_settings() {
 
 unsigned lane() { return static_cast<unsigned>(now.self) % 32; }
 
+void wait_for_predecessor() {
+    if (now.until_wait) leave();
+}
+
 void fault(const char *what) {
     now.fault = what;
     for (;;) stacks().pause();
-}
-
-int barrier(bool value) {
-    ++here().arrived;
-    here().votes += value ? 1 : 0;
-    wait_as(state::at_barrier);
-    settle_barrier();
-    if (me().now != state::ready) stacks().pause();
-    return here().votes_result;
-}
-
-unsigned cluster_rank() { return static_cast<unsigned>(now.rank); }
-
-void cluster_arrive() {
-    if (me().arrived) fault("a thread arrives twice at the barrier of its cluster");
-    me().arrived = true;
-    me().round = now.round;
-    ++now.arrived;
-    settle_cluster();
-}
-
-void cluster_wait() {
-    if (!me().arrived) fault("a thread waits for its cluster before it has arrived");
-    if (me().round == now.round) {
-        wait_as(state::at_cluster);
-        stacks().pause();
-    }
-    me().arrived = false;
-}
-
-void counter_init(uint64_t *counter, int arrivals) {
-    check_aligned(counter);
-    *counter = bits_as<uint64_t>(
-        counter_bits{0, static_cast<int16_t>(arrivals), static_cast<int16_t>(arrivals)});
-}
-
-void counter_expect(uint64_t *counter, uint32_t bytes) {
-    change_counter(counter, 0, static_cast<int32_t>(bytes));
-    change_counter(counter, 1, 0);
-}
-
-void counter_come(uint64_t *counter, uint32_t bytes) {
-    change_counter(counter, 0, -static_cast<int32_t>(bytes));
-}
-
-void counter_wait(uint64_t *counter, unsigned parity) {
-    const bool odd = parity != 0;
-    if ((bits_of(counter).arrivals < 0) != odd) return;
-    land(counter);
-    if ((bits_of(counter).arrivals < 0) != odd) return;
-    me().counter = counter;
-    me().parity = odd;
-    ++here().at_counters;
-    wait_as(state::at_counter);
-    stacks().pause();
-}
-
-void bulk_load(void *to, const void *from, uint32_t bytes, uint64_t *counter) {
-    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0)
-        fault("a bulk copy is not aligned to 16 bytes");
-    here().copies.push_back({to, from, bytes, counter});
-    if (now.how == order::forward || (now.how == order::random && now.random->chance(0.5)))
-        land(nullptr);
-}
-
-char *cluster_shared(const void *own, unsigned rank) {
-    const ptrdiff_t at = static_cast<const char *>(own) - shared;
-    if (at < 0 || at >= now.shared_bytes) fault("no address in dynamic shared memory");
-    if (rank >= static_cast<unsigned>(now.blocks)) fault("the cluster has no block of this rank");
-    const block &other = all_blocks[rank];
-    if (!other.started) fault("access to shared memory of a block that may not have started");
-    if (other.live == 0) fault("access to shared memory of a block that has exited");
-    char *base =
-        &other == &here() ? shared : reinterpret_cast<char *>(all_blocks[rank].image.data());
-    return base + at;
-}
-
-const met &meet(meeting kind, uint32_t mask, uint64_t value) {
-    thread &mine = me();
-    if (!(mask >> lane() & 1u)) fault("a thread is not in the mask of its warp operation");
-    mine.kind = kind;
-    mine.mask = mask;
-    mine.value = value;
-    wait_as(state::at_meeting);
-    settle_meeting(now.self & ~31, mine);
-    if (mine.now != state::ready) stacks().pause();
-    return mine.result;
 }
 
 std::string launch(const void *body, const launch_shape &s, const void *args, const settings &how) {
@@ -476,6 +228,7 @@ std::string launch(const void *body, const launch_shape &s, const void *args, co
 
     plait::test::rng random(how.seed);
     now.how = how.how;
+    now.until_wait = how.until_wait;
     now.random = &random;
     std::vector<int64_t> clusters(static_cast<size_t>(grid[0] * grid[1] * grid[2] / s.cluster));
     for (size_t i = 0; i < clusters.size(); ++i) clusters[i] = static_cast<int64_t>(i);

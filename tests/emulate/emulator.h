@@ -16,6 +16,7 @@ struct settings {
     uint64_t seed = 1; ///< of order::random
     int64_t most_blocks =
         0; ///< not 0: grids are cut to this many clusters, for kernels that walk over tiles
+    bool until_wait = false; ///< threads end where they wait for the kernel before, as all must
 };
 /// For the launches of the emulated device.
 settings &current_settings();

@@ -2,6 +2,7 @@
 #include "tests/emulate/cuda_emulation.h"
 
 #include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/common/predecessor.cuh"
 #include "tests/emulate/emulator.h"
 
 #include <algorithm>
@@ -105,6 +106,11 @@ __global__ void warp_operations(const __grid_constant__ emulated_args args) {
 __global__ void absent_lane(const __grid_constant__ emulated_args args) {
     if (threadIdx.x == 9) return;
     args.out[threadIdx.x] = __shfl_sync(0xffffffffu, 1, args.mode);
+}
+
+__global__ void waits(const __grid_constant__ emulated_args args) {
+    if (static_cast<int>(threadIdx.x) < args.mode) return;
+    args.out[wait_for_predecessor()] = 1;
 }
 
 __global__ void counters(const __grid_constant__ emulated_args args) {
@@ -239,6 +245,23 @@ TEST_CASE("emulator: blocks run in every order, atomics see each other") {
         firsts.insert(r.out[3]);
     }
     CHECK(firsts.size() == 3);
+}
+
+TEST_CASE("emulator: threads up to the wait for the kernel before") {
+    for (const order how : orders) {
+        int out[2] = {};
+        const auto start = [&](int first) {
+            const emulated_args args{out, first};
+            plait::emulation::settings only{how, 1};
+            only.until_wait = true;
+            return plait::emulation::launch(make_kernel_entry<waits>("", "").func,
+                                            {{2, 1, 1}, {40, 1, 1}}, &args, only);
+        };
+        CHECK(start(0) == "");
+        CHECK(start(33).find("exits without a wait") != std::string::npos);
+        CHECK((out[0] == 0 && out[1] == 0));
+        CHECK(run<waits>(0, 40, 0, how, 2).out[1] == 1);
+    }
 }
 
 } // namespace plait::test

@@ -80,7 +80,16 @@ check() {
         >"$logs/$tool.result"
     say "$(cat "$logs/$tool.result")"
     [ "$status" = 0 ] && return
-    grep -vE '^worst|^kernel not chosen' "$logs/$tool" | tail -60
+    # The first report says what is wrong, with where it was seen; the tail, how it ended.
+    local first
+    first=$(grep -nE '^=+ +(Invalid|Uninit|Error|Program|Race|Barrier|Divergent|Out-of|Warning|Leaked)|ERROR:|FATAL' \
+        "$logs/$tool" | head -1 | cut -d: -f1)
+    if [ -n "$first" ]; then
+        say "$tool: the first report, line $first of its log"
+        sed -n "$first,$((first + 24))p" "$logs/$tool"
+        say "$tool: the end of its log"
+    fi
+    grep -vE '^worst|^kernel not chosen' "$logs/$tool" | tail -40
     return 1
 }
 

@@ -107,6 +107,22 @@ TEST_CASE("profile text: what ends within a line is torn") {
                    "version 99999999999999 is newer"));
 }
 
+TEST_CASE("kernels wait for their predecessors where there is code for it") {
+    profile p = profile_named("h200");
+    const auto waits = [&p](int major, std::vector<int> built) {
+        p.cc_major = major;
+        p.built = std::move(built);
+        return waits_for_predecessors(p);
+    };
+    CHECK(waits(9, {80, 90}));
+    CHECK(waits(12, {90}));
+    CHECK_FALSE(waits(9, {80}));
+    CHECK_FALSE(waits(9, {100})); // runs nowhere
+    CHECK_FALSE(waits(8, {80, 90}));
+    p.backend = PLAIT_CPU;
+    CHECK_FALSE(waits(9, {90}));
+}
+
 TEST_CASE("profile text: comments, blank lines and carriage returns") {
     std::string text = profile_named("a100").to_text();
     text.replace(text.find("\nsms"), 1, "\r\n\n  # a comment\n");

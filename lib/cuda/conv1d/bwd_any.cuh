@@ -6,6 +6,7 @@
 // Traffic: unbounded by design; every element goes through the accessors of bwd_access.cuh.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/bwd_access.cuh"
 #include "lib/cuda/conv1d/bwd_math.cuh"
 
@@ -54,7 +55,8 @@ __global__ void __launch_bounds__(conv1d_bwd_threads, 2)
     const int64_t tiles = a.tiles * a.batch;
     A *const partial = static_cast<A *>(a.partial);
 
-    for (int64_t item = blockIdx.x; item < a.items; item += gridDim.x) {
+    start_successor();
+    for (int64_t item = wait_for_predecessor(); item < a.items; item += gridDim.x) {
         const int64_t slot = item % a.slots;
         const int64_t c = ((item / a.slots) << a.log_lanes) + lane;
         const int64_t first = tiles / a.slots * slot + min(slot, tiles % a.slots);

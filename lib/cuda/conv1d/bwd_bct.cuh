@@ -13,6 +13,7 @@
 // (conv1d.bwd_any).
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/bwd_bct_tile.cuh"
 
 namespace plait::impl::cuda {
@@ -168,7 +169,7 @@ __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int f
 #pragma unroll 1
     while (true) {
         conv1d_bct_chunk<Case> in;
-        conv1d_bct_wait<conv1d_bwd_bct_stages - 2>();
+        async_wait<conv1d_bwd_bct_stages - 2>();
         __syncwarp(); // the tile is there for all lanes; all have read the one before
         way.read(in);
         way.load(next);
@@ -239,8 +240,10 @@ __global__ void __launch_bounds__(Case::threads, 1)
     const int warp = __shfl_sync(conv1d_all_lanes, static_cast<int>(threadIdx.x / 32), 0);
     const int lane = threadIdx.x % 32;
     const int first = Case::exact ? 0 : Case::taps - a.width;
+    start_successor();
+    const int block = static_cast<int>(wait_for_predecessor());
     conv1d_bct_row<Case> way(a, shared, first, warp, lane);
-    for (int n = static_cast<int>(blockIdx.x); n < a.walks; n += static_cast<int>(gridDim.x)) {
+    for (int n = block; n < a.walks; n += static_cast<int>(gridDim.x)) {
         conv1d_bct_walk(way, way.open(n));
         if (!a.partial && !a.dw && !a.dbias) continue;
         __syncthreads(); // the sums of all warps are written

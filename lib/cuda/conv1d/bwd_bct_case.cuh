@@ -2,7 +2,8 @@
 // walk, and what of that lies in shared memory.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_bct_ring.cuh"
+#include "lib/cuda/common/async_copy.cuh"
+#include "lib/cuda/conv1d/bwd_bct_layout.h"
 #include "lib/cuda/conv1d/bwd_edge.cuh"
 
 namespace plait::impl::cuda {

@@ -6,7 +6,7 @@
 // take other walks of the same channel.
 #pragma once
 
-#include "lib/cuda/conv1d/bwd_walk_layout.h"
+#include "lib/cuda/conv1d/bwd_marks_layout.h"
 
 namespace plait::impl {
 

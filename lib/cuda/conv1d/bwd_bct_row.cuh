@@ -23,7 +23,7 @@ template <class Case> struct conv1d_bct_row {
     int plain_from, plain_to;   ///< tiles that nothing is special about
     int source;                 ///< the lane behind, of the warp
     uint32_t marked; ///< bit i: of the tile that was copied i tiles ago a mark is not full
-    conv1d_shared slot, free, last; ///< of the ring, the lane's: to read, to fill; the last stage
+    shared_at slot, free, last; ///< of the ring, the lane's: to read, to fill; the last stage
 
     // From constants, instead of registers
     __device__ __forceinline__ int lanes() const { return 1 << a.log_lanes; }          ///< of a row
@@ -64,7 +64,7 @@ template <class Case> struct conv1d_bct_row {
         conv1d_pin(plain_from);
         source = (warp_lane - lane) | ((lane + 1) & (lanes() - 1));
         conv1d_pin(source);
-        slot = conv1d_shared_of(
+        slot = shared_at_of(
             shared + conv1d_bwd_bct_slot(warp, Case::ring, Case::halo, warp_lane, a.log_lanes));
         last = slot + Case::stage * (conv1d_bwd_bct_stages - 1);
         free = slot;
@@ -179,7 +179,7 @@ template <class Case> struct conv1d_bct_row {
         take_run(at);
     }
 
-    __device__ __forceinline__ conv1d_shared behind(conv1d_shared at) const {
+    __device__ __forceinline__ shared_at behind(shared_at at) const {
         return at == last ? at - Case::stage * (conv1d_bwd_bct_stages - 1) : at + Case::stage;
     }
 
@@ -191,45 +191,44 @@ template <class Case> struct conv1d_bct_row {
     }
 
     /// 16 bytes from token t on; any value at tokens outside of the row.
-    __device__ __forceinline__ void copy_checked(conv1d_shared to, const bits *p, int t, int length,
+    __device__ __forceinline__ void copy_checked(shared_at to, const bits *p, int t, int length,
                                                  const void *base, int64_t begin,
                                                  int64_t end) const {
         const int64_t from = p + t - static_cast<const bits *>(base);
         if (t < length && t + vec > 0 && aligned && from >= begin && from + vec <= end) {
-            conv1d_bct_copy<16>(to, p + t);
+            async_copy<16>(to, p + t);
             return;
         }
 #pragma unroll 1
         for (int e = 0; e < vec; ++e)
-            conv1d_bct_put(to + e * static_cast<int>(sizeof(bits)),
-                           t + e < 0 || t + e >= length ? bits{0} : p[t + e]);
+            store_shared(to + e * static_cast<int>(sizeof(bits)),
+                         t + e < 0 || t + e >= length ? bits{0} : p[t + e]);
     }
     /// 16 bytes at p, token t and those behind, of a tensor that ends at `end`.
-    static __device__ __forceinline__ void copy_edge(conv1d_shared to, const bits *p, int t,
-                                                     int length, const bits *end) {
+    static __device__ __forceinline__ void copy_edge(shared_at to, const bits *p, int t, int length,
+                                                     const bits *end) {
         // a chunk may begin in front of a row that is not there, too
         const bool some = t < length && t > -vec && length > 0;
         if (!some || p + vec <= end) {
-            conv1d_bct_copy(to, p, true, some);
+            async_copy<16>(to, p, some, true);
             return;
         }
 #pragma unroll 1
         for (int e = 0; e < vec; ++e)
-            conv1d_bct_put(to + e * static_cast<int>(sizeof(bits)),
-                           t + e < length ? p[e] : bits{0});
+            store_shared(to + e * static_cast<int>(sizeof(bits)), t + e < length ? p[e] : bits{0});
     }
     /// The tile at `at` goes to the next stage; `at` to the tile that follows. Behind the last tile
     /// of the warp nothing is copied.
     template <class Cursor> __device__ __forceinline__ void load(Cursor &at) {
-        const conv1d_shared to = free;
+        const shared_at to = free;
         constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
         const bool asked = lane < Case::halo / 16;
         conv1d_pin(at.x);
         conv1d_pin(at.dy);
         if (at.tile >= copied_from && at.tile < copied_to) {
-            conv1d_bct_copy<16>(to, at.x + at.t);
-            conv1d_bct_copy(to - Case::halo, at.x + at.t - before, asked, at.tile != 0);
-            conv1d_bct_copy<16>(to + Case::part, at.dy + at.t);
+            async_copy<16>(to, at.x + at.t);
+            async_copy<16>(to - Case::halo, at.x + at.t - before, at.tile != 0, asked);
+            async_copy<16>(to + Case::part, at.dy + at.t);
         } else if (at.run > 0 && simple()) {
             const int length = length_of(at);
             const bits *const end = static_cast<const bits *>(a.x) + a.x_end;
@@ -248,7 +247,7 @@ template <class Case> struct conv1d_bct_row {
             const bool mine = a.marks && at.run > 0 && not_full(at);
             marked = marked << 1 | (__any_sync(conv1d_all_lanes, static_cast<int>(mine)) ? 1u : 0u);
         }
-        conv1d_bct_commit();
+        async_commit();
         at.tile -= 1;
         at.t -= static_cast<int>(a.tile);
         if (--at.run > 0) return;
@@ -286,11 +285,11 @@ template <class Case> struct conv1d_bct_row {
     }
     __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
         constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
-        conv1d_load_words<4>(slot, in.x);
-        conv1d_load_words<4>(slot + Case::part, in.dy);
+        load_words<4>(slot, in.x);
+        load_words<4>(slot + Case::part, in.dy);
 #pragma unroll
         for (int q = 0; q < Case::old_loaded; q += each)
-            conv1d_load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
+            load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
     }
     __device__ __forceinline__ bool masked() const {
         return Case::marked && (marked >> (conv1d_bwd_bct_stages - 1) & 1u) != 0;

@@ -10,6 +10,7 @@
 // element, 65 % of all: 4 warps a scheduler, by registers, do not hide their own latencies.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/bwd_btc_token.cuh"
 
 #include <type_traits>
@@ -158,7 +159,8 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
         reinterpret_cast<conv1d_btc_range *>(shared + conv1d_bwd_btc_ranges_at(Case::type, taps));
     const int lanes = 1 << a.log_lanes, walks = Case::threads >> a.log_lanes;
     const int items = static_cast<int>(a.items);
-    for (int item = static_cast<int>(blockIdx.x); item < items;
+    start_successor();
+    for (int item = static_cast<int>(wait_for_predecessor()); item < items;
          item += static_cast<int>(gridDim.x)) {
         // neighbouring blocks read neighbouring channels
         uint32_t number = static_cast<uint32_t>(item);

@@ -8,6 +8,7 @@
 // one rounding, the bits of conv1d.bwd_btc. Bytes: a few tokens of a sequence, again.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/bwd_access.cuh"
 #include "lib/cuda/conv1d/bwd_btc_layout.h"
 #include "lib/cuda/conv1d/bwd_math.cuh"
@@ -42,7 +43,8 @@ __global__ void __launch_bounds__(conv1d_bwd_btc_mark_threads)
     uint16_t *const marks = static_cast<uint16_t *>(a.marks_out);
     uint32_t *const flags =
         reinterpret_cast<uint32_t *>(static_cast<char *>(a.marks_out) + a.flags_at);
-    for (int64_t word = int64_t{blockIdx.x} * (conv1d_bwd_btc_mark_threads / 32) +
+    start_successor();
+    for (int64_t word = int64_t{wait_for_predecessor()} * (conv1d_bwd_btc_mark_threads / 32) +
                         static_cast<int64_t>(threadIdx.x >> 5);
          word < all; word += step) {
         const int64_t b = word / words, tile = ((word - b * words) << 5) + lane;
@@ -163,7 +165,8 @@ __global__ void __launch_bounds__(conv1d_bwd_threads, 2)
     const int64_t each = int64_t{a.head} + a.tails + a.entries_of;
     const int64_t all = a.sequences * each * a.channels;
     const int64_t blocks = sums + (all + conv1d_bwd_threads - 1) / conv1d_bwd_threads;
-    for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+    start_successor();
+    for (int64_t block = wait_for_predecessor(); block < blocks; block += gridDim.x) {
         if (block < sums) {
             const int64_t slice = block / a.blocks;
             const int64_t c =

@@ -5,9 +5,10 @@
 // that the element may be a run-time number.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/bwd_access.cuh"
+#include "lib/cuda/conv1d/bwd_marks_layout.h"
 #include "lib/cuda/conv1d/bwd_math.cuh"
-#include "lib/cuda/conv1d/bwd_walk_layout.h"
 
 namespace plait::impl::cuda {
 
@@ -86,12 +87,14 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     const int64_t step = static_cast<int64_t>(gridDim.x) * conv1d_bwd_threads;
     uint8_t *const groups =
         static_cast<uint8_t *>(a.marks_out) + conv1d_marks_groups_at(a.width, tokens);
-    if (blockIdx.x == 0 && threadIdx.x < conv1d_marks_slack) { // read with their neighbours
+    start_successor();
+    const uint32_t block = wait_for_predecessor();
+    if (block == 0 && threadIdx.x < conv1d_marks_slack) { // read with their neighbours
         groups[static_cast<int64_t>(threadIdx.x) - conv1d_marks_slack] = 0;
         groups[conv1d_marks_groups(tokens) + threadIdx.x] = 0;
     }
     // a warp's lanes are a group: all take part as long as one has a token
-    for (int64_t n = static_cast<int64_t>(blockIdx.x) * conv1d_bwd_threads + threadIdx.x;
+    for (int64_t n = static_cast<int64_t>(block) * conv1d_bwd_threads + threadIdx.x;
          n - threadIdx.x % 32 < tokens; n += step) {
         const bool own = n < tokens;
         const int64_t at = own ? n : tokens - 1, b = at / a.length, t = at % a.length;

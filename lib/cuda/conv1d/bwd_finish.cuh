@@ -7,6 +7,7 @@
 // K-1 tokens again.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/bwd_any.cuh"
 
 namespace plait::impl::cuda {
@@ -21,7 +22,8 @@ __global__ void __launch_bounds__(conv1d_bwd_threads, 2)
     const int slice = thread >> log_columns;
     const int64_t columns = (a.width + 1) * a.channels;
     const int64_t step = static_cast<int64_t>(gridDim.x) << log_columns;
-    for (int64_t base = static_cast<int64_t>(blockIdx.x) << log_columns; base < columns;
+    start_successor();
+    for (int64_t base = static_cast<int64_t>(wait_for_predecessor()) << log_columns; base < columns;
          base += step) {
         const int64_t column = base + (thread & ((1 << log_columns) - 1));
         double sum = 0;
@@ -57,7 +59,9 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     const int64_t elements = a.sequences * a.channels * a.entries;
     const int64_t step = static_cast<int64_t>(gridDim.x) * conv1d_bwd_threads;
     const bool channels_first = a.vdstate_in.c < a.vdstate_in.t;
-    for (int64_t e = static_cast<int64_t>(blockIdx.x) * conv1d_bwd_threads + threadIdx.x;
+    start_successor();
+    for (int64_t e =
+             static_cast<int64_t>(wait_for_predecessor()) * conv1d_bwd_threads + threadIdx.x;
          e < elements; e += step) {
         const int64_t rest = channels_first ? e / a.channels : e / a.entries;
         const int64_t c = channels_first ? e % a.channels : rest % a.channels;

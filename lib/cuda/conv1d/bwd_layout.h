@@ -27,7 +27,7 @@ struct conv1d_bwd_args {
     int32_t g_shared;       ///< conv1d.bwd_any: g of a tile is in shared memory
     int64_t tile;           ///< tokens of a tile
     int64_t tiles;          ///< of a row
-    int64_t tiles_per_walk; ///< see bwd_walk_layout.h
+    int64_t tiles_per_walk; ///< of conv1d.bwd_bct: bwd_bct_layout.h
     int64_t rows_per_walk;
     int64_t walks; ///< of a channel
     int64_t slots; ///< of a channel: partial sums

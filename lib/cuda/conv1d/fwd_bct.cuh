@@ -6,6 +6,7 @@
 // SiLU (16 bits) and about 9 of the rest: 19 at K = 4. Parallel over rows alone: 132 SMs want 1000.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/fwd_vector.cuh"
 
 namespace plait::impl::cuda {
@@ -77,7 +78,8 @@ template <scalar S>
 __global__ void __launch_bounds__(conv1d_bct_threads, 8)
     conv1d_fwd_bct(const __grid_constant__ conv1d_fwd_args a) {
     extern __shared__ __align__(16) char shared[];
-    for (uint32_t row = blockIdx.x; row < a.blocks; row += gridDim.x) {
+    start_successor();
+    for (uint32_t row = wait_for_predecessor(); row < a.blocks; row += gridDim.x) {
         conv1d_bct_row<S>(a, row, reinterpret_cast<float4 *>(shared));
         __syncthreads(); // the row's samples are read before those of the next replace them
     }

@@ -10,6 +10,7 @@
 // where few are wrong.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/common_taps.cuh"
 #include "lib/cuda/conv1d/fwd_bct_layout.h"
 #include "lib/cuda/conv1d/fwd_element.cuh"
@@ -156,7 +157,8 @@ __global__ void __launch_bounds__(conv1d_fix_threads, 8)
     conv1d_fwd_bct_fix(const __grid_constant__ conv1d_fwd_args a) {
     __shared__ conv1d_fix_token list[conv1d_fix_tokens];
     __shared__ uint32_t counts[conv1d_fix_threads / 32];
-    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    start_successor();
+    for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_fix_place at = conv1d_fix_place_of(a, block);
         const uint32_t found = conv1d_fix_find(a, at.row, static_cast<int>(at.token), list, counts);
         const uint32_t all = found * at.channels;

@@ -11,6 +11,7 @@
 // at a time. Limits: rows < 2^31, a row <= 2^30 tokens.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/fwd_vector.cuh"
 
 namespace plait::impl::cuda {
@@ -198,7 +199,8 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
 template <scalar S, int Taps, bool Odd, bool Masked>
 __global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(S, Taps, Masked))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
-    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    start_successor();
+    for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
         if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
         conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));

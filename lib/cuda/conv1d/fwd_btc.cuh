@@ -11,6 +11,7 @@
 // sequences and of runs of equal ids again, one by one.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/fwd_btc_thread.cuh"
 
 namespace plait::impl::cuda {
@@ -87,7 +88,8 @@ __global__ void __launch_bounds__(conv1d_btc_threads,
                                   conv1d_btc_blocks_per_sm(S, Taps, Strided ? 1 : V, Full))
     conv1d_fwd_btc(const __grid_constant__ conv1d_fwd_args a) {
     const int64_t lines = static_cast<int64_t>(a.strips.d) * a.batch;
-    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    start_successor();
+    for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_btc_threads);
         if (at.line >= lines) continue;
         const uint32_t line = static_cast<uint32_t>(at.line);

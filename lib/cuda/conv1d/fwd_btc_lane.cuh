@@ -2,8 +2,8 @@
 // that a warp's accesses are whole pieces of a row that begins anywhere.
 #pragma once
 
+#include "lib/cuda/common/async_copy.cuh"
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
-#include "lib/cuda/conv1d/fwd_btc_ring.cuh"
 #include "lib/cuda/conv1d/fwd_vector.cuh"
 
 namespace plait::impl::cuda {
@@ -28,7 +28,7 @@ template <scalar S, int V, bool Strided> struct conv1d_btc_lane {
         return __ldg(reinterpret_cast<const raw *>(p));
     }
     __device__ __forceinline__ void copy(char *to, const bits *p) const {
-        conv1d_ring_copy<cell>(to, p);
+        async_copy<cell>(shared_at_of(to), p);
     }
     static __device__ __forceinline__ void read(const char *from, float (&out)[V]) {
         widen_all(*reinterpret_cast<const raw *>(from), out);

@@ -70,7 +70,7 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
                 from += a.x_stride.t;
             }
         }
-        conv1d_ring_commit();
+        async_commit();
     }
 
     /// Tokens t .. stop - 1.
@@ -100,13 +100,13 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
         int at = 0, fill = last;
 #pragma unroll 1
         for (; left >= Taps; left -= Taps) {
-            conv1d_ring_wait<slots - 2>();
+            async_wait<slots - 2>();
             fetch(a, fill, from, left - (slots - 1) * Taps);
             part_of<How, false, 0>(a, ring + at, to, Taps, window);
             fill = at;
             at = at == last ? 0 : at + slot;
         }
-        conv1d_ring_wait<0>();
+        async_wait<0>();
         part_of<How, true, 0>(a, ring + at, to, left, window);
     }
 

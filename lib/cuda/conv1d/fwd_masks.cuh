@@ -3,6 +3,7 @@
 // Latency, 8 us: fwd_bct_tiled then reads its masks from L1, once for each channel.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/fwd_element.cuh"
 #include "lib/cuda/conv1d/fwd_masks_layout.h"
 
@@ -23,11 +24,13 @@ __device__ __forceinline__ uint32_t conv1d_masked_taps(const conv1d_fwd_args &a,
 
 __global__ void __launch_bounds__(conv1d_masks_threads)
     conv1d_fwd_masks(const __grid_constant__ conv1d_fwd_args a) {
+    start_successor();
+    const uint32_t first = wait_for_predecessor();
     const int taps = a.mask_taps, per_word = 32 / taps;
     const uint32_t field = ~0u >> (32 - taps);
     const int64_t words = conv1d_masks_words(a.length, taps), all = a.batch * words;
     const int64_t ahead = static_cast<int64_t>(gridDim.x) * conv1d_masks_threads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * conv1d_masks_threads + threadIdx.x; i < all;
+    for (int64_t i = static_cast<int64_t>(first) * conv1d_masks_threads + threadIdx.x; i < all;
          i += ahead) {
         const int64_t row = i / words;
         const int64_t t0 = (i - row * words - conv1d_masks_margin) * per_word;

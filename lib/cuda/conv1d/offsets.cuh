@@ -4,6 +4,7 @@
 // Latency: about 1 us and 0.1 us for every further 1024 sequences.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/offsets_layout.h"
 
 #include <cstdint>
@@ -40,6 +41,8 @@ __device__ __forceinline__ bool conv1d_slot_lives(const conv1d_offsets_args &a, 
 
 __global__ void __launch_bounds__(conv1d_offsets_threads)
     conv1d_offsets(const __grid_constant__ conv1d_offsets_args a) {
+    start_successor();
+    wait_for_predecessor();
     extern __shared__ __align__(16) char shared[];
     int64_t *words = reinterpret_cast<int64_t *>(shared);
     int64_t highest = 0;             // M of the sequences before this round

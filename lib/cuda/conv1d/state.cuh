@@ -3,6 +3,7 @@
 // every length. Elements keep their bits where the types agree.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/common.cuh"
 #include "lib/cuda/conv1d/state_layout.h"
 
@@ -76,9 +77,11 @@ __device__ __forceinline__ void conv1d_state_row(const conv1d_state_args &a, int
 
 __global__ void __launch_bounds__(conv1d_state_threads)
     conv1d_state(const __grid_constant__ conv1d_state_args a) {
+    start_successor();
+    const uint32_t first = wait_for_predecessor();
     const int64_t all = a.sequences * a.channels;
     const int64_t ahead = static_cast<int64_t>(gridDim.x) * conv1d_state_threads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * conv1d_state_threads + threadIdx.x; i < all;
+    for (int64_t i = static_cast<int64_t>(first) * conv1d_state_threads + threadIdx.x; i < all;
          i += ahead) {
         const conv1d_state_place at = conv1d_state_place_of(a, i);
         conv1d_state_row(a, at.sequence, at.channel);

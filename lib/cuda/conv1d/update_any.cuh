@@ -4,6 +4,7 @@
 // then all else); no shared memory.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/common.cuh"
 #include "lib/cuda/conv1d/update_layout.h"
 
@@ -95,10 +96,12 @@ __device__ __forceinline__ void conv1d_update_state(const conv1d_update_args &a,
 template <class T>
 __global__ void __launch_bounds__(conv1d_update_threads)
     conv1d_update_any(const __grid_constant__ conv1d_update_args a) {
+    start_successor();
+    const uint32_t first = wait_for_predecessor();
     const int64_t all = a.batch * a.channels;
     const int64_t ahead = static_cast<int64_t>(gridDim.x) * conv1d_update_threads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * conv1d_update_threads + threadIdx.x;
-         i < all; i += ahead) {
+    for (int64_t i = static_cast<int64_t>(first) * conv1d_update_threads + threadIdx.x; i < all;
+         i += ahead) {
         const int64_t row = i / a.channels, channel = i - row * a.channels;
         const int64_t slot = a.slots == nullptr ? row : a.slots[row];
         conv1d_update_row<T> r;

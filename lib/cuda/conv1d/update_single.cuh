@@ -9,6 +9,7 @@
 // that stays in L2.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/common_taps.cuh"
 #include "lib/cuda/conv1d/update_bits.cuh"
 
@@ -136,7 +137,8 @@ __global__ void __launch_bounds__(conv1d_update_single_threads,
                   together = conv1d_update_single_together(V);
     using one = conv1d_update_one<S, V, How>;
     const int32_t batch = static_cast<int32_t>(a.batch), sets = static_cast<int32_t>(a.row_sets);
-    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    start_successor();
+    for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const uint32_t n = block * threads + threadIdx.x, set = conv1d_quotient(n, a.groups);
         const int32_t channel = static_cast<int32_t>(n - set * a.groups.d) * V;
         int32_t row = static_cast<int32_t>(set);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/conv1d/common_taps.cuh"
 #include "lib/cuda/conv1d/update_bits.cuh"
 #include "lib/cuda/conv1d/update_single.cuh"
@@ -152,7 +153,8 @@ template <scalar S, int V, int K, conv1d_update_state How>
 __global__ void __launch_bounds__(conv1d_update_threads,
                                   conv1d_update_blocks_per_sm(V, conv1d_is_half(S)))
     conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
-    for (uint32_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    start_successor();
+    for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_place at =
             conv1d_place_of(a.groups, block, threadIdx.x, conv1d_update_threads);
         if (at.line < a.row_sets)

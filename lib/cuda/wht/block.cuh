@@ -7,6 +7,7 @@
 // and one rounding at the store.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/wht/block_layout.h"
 
@@ -223,19 +224,21 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     constexpr int per_tile = wht_block_rows_per_tile(c);
     const int64_t tiles = (args.rows - 1) / per_tile + 1;
     T a[1 << c.log_rounds][1 << c.tile.log_items];
-    const auto again = [](int64_t tile) { return tile != static_cast<int64_t>(blockIdx.x); };
+    start_successor();
+    const int64_t first = wait_for_predecessor();
+    const auto again = [first](int64_t tile) { return tile != first; };
     if constexpr (c.pipelined) {
         static_assert(per_tile == 1 && !c.parked, "a tile is one row");
         wht_block_raw<Case> raw;
-        if (blockIdx.x < tiles) raw.load(args, blockIdx.x);
-        for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        if (first < tiles) raw.load(args, first);
+        for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
             raw.widen(a);
             if (tile + gridDim.x < tiles) raw.load(args, tile + gridDim.x);
             transform_tiles<Case>(a, shared, again(tile));
             wht_block_store_rounds<Case>(args, {tile, 1, 0}, 0, scale, a);
         }
     } else {
-        for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
             if constexpr (c.parked) {
                 wht_block_halves<Case>(args, tile, scale, a, shared, again(tile));
             } else {

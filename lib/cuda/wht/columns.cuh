@@ -6,6 +6,7 @@
 // In place works: a tile is in registers before it is written. Precision as in block.cuh.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/wht/columns_layout.h"
 
@@ -144,8 +145,10 @@ __device__ __forceinline__ void wht_columns_body(const wht_columns_args &args) {
     const T scale = static_cast<T>(args.scale);
     const int64_t tiles = (args.batch * args.outer) << (args.log_inner - c.log_columns);
     T a[1 << c.log_rounds][1 << c.tile.log_items];
-    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const bool again = tile != static_cast<int64_t>(blockIdx.x);
+    start_successor();
+    const int64_t first = wait_for_predecessor();
+    for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
+        const bool again = tile != first;
         if constexpr (c.parked) {
             wht_columns_halves<Case>(args, tile, tiles, scale, a, shared, again);
         } else {

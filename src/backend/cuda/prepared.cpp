@@ -33,6 +33,7 @@ private:
         dim3 block;
         size_t smem;
         unsigned cluster;
+        bool programmatic;
         std::string name; ///< kernel and variant
         bound_step what;
     };
@@ -64,12 +65,10 @@ private:
             check(cudaFuncSetAttribute(func, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
                   text("shared memory of kernel ", name));
         }
-        one out = {func,
-                   dim3(static_cast<unsigned>(s.grid)),
-                   dim3(static_cast<unsigned>(s.block)),
-                   static_cast<size_t>(s.smem_bytes),
-                   static_cast<unsigned>(s.cluster),
-                   name,
+        one out = {func, dim3(static_cast<unsigned>(s.grid)), dim3(static_cast<unsigned>(s.block)),
+                   static_cast<size_t>(s.smem_bytes), static_cast<unsigned>(s.cluster),
+                   // Code for older devices has no instruction to wait with.
+                   s.programmatic && has.binaryVersion >= 90 && has.ptxVersion >= 90, name,
                    bound_step(s, work)};
         if (s.cluster > 1) {
             const unsigned most = clusters_at_a_time(out) * out.cluster;
@@ -85,8 +84,8 @@ private:
         if (l.cluster > 8)
             check(cudaFuncSetAttribute(l.func, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
                   text("cluster size of kernel ", l.name));
-        cudaLaunchAttribute attribute;
-        const cudaLaunchConfig_t config = config_of(l, nullptr, attribute);
+        cudaLaunchAttribute attributes[most_attributes];
+        const cudaLaunchConfig_t config = config_of(l, nullptr, attributes);
         int most = 0;
         check(cudaOccupancyMaxActiveClusters(&most, l.func, &config),
               text("clusters of kernel ", l.name));
@@ -96,27 +95,36 @@ private:
         return static_cast<unsigned>(most);
     }
 
-    /// `attribute` must live as long as the result.
+    static constexpr int most_attributes = 2;
+
+    /// `attributes` must live as long as the result.
     static cudaLaunchConfig_t config_of(const one &l, cudaStream_t stream,
-                                        cudaLaunchAttribute &attribute) {
-        attribute.id = cudaLaunchAttributeClusterDimension;
-        attribute.val.clusterDim.x = l.cluster;
-        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+                                        cudaLaunchAttribute (&attributes)[most_attributes]) {
         cudaLaunchConfig_t config{};
         config.gridDim = l.grid;
         config.blockDim = l.block;
         config.dynamicSmemBytes = l.smem;
         config.stream = stream;
-        config.attrs = &attribute;
-        config.numAttrs = 1;
+        config.attrs = attributes;
+        if (l.cluster > 1) {
+            cudaLaunchAttribute &a = attributes[config.numAttrs++];
+            a.id = cudaLaunchAttributeClusterDimension;
+            a.val.clusterDim.x = l.cluster;
+            a.val.clusterDim.y = a.val.clusterDim.z = 1;
+        }
+        if (l.programmatic) {
+            cudaLaunchAttribute &a = attributes[config.numAttrs++];
+            a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+            a.val.programmaticStreamSerializationAllowed = 1;
+        }
         return config;
     }
 
     static cudaError_t launch_one(const one &l, void **parameters, cudaStream_t stream) {
-        if (l.cluster == 1)
+        if (l.cluster == 1 && !l.programmatic)
             return cudaLaunchKernel(l.func, l.grid, l.block, parameters, l.smem, stream);
-        cudaLaunchAttribute attribute;
-        const cudaLaunchConfig_t config = config_of(l, stream, attribute);
+        cudaLaunchAttribute attributes[most_attributes];
+        const cudaLaunchConfig_t config = config_of(l, stream, attributes);
         return cudaLaunchKernelExC(&config, l.func, parameters);
     }
 

@@ -1,6 +1,5 @@
-// How the fast kernels divide work. Tiles of the rows of a channel are walked from the last token
-// to the first: what a tile needs of g behind it is what the tile before left in registers, and
-// sums of dw stay in registers as long as the walk is in one channel.
+// Marks: which taps of a token count, as conv1d.bwd_marks writes them for the fast kernels, and
+// which groups of tokens have one that is not full.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_layout.h"
