@@ -5,6 +5,7 @@
 #include "tests/support/kda_check.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plait::test {
 namespace {
@@ -122,6 +123,58 @@ TEST_CASE("emulated kda: forward in every order of threads, more keys than a til
         c.types[PLAIT_STATE_IN] = c.types[PLAIT_STATE_OUT] = PLAIT_BF16;
         check_orders(c, random);
     }
+}
+
+TEST_CASE("emulated kda: chunks of 64 tokens in every order of threads") {
+    rng random(derive(config().seed, 11));
+    for (const auto &[k, v, t] :
+         {std::array<int64_t, 3>{128, 40, 70}, {64, 72, 129}, {100, 9, 16}, {160, 24, 63}}) {
+        kda_call c = kda_layer(PLAIT_FORWARD, k == 64 ? PLAIT_F16 : PLAIT_BF16, 1, t, 1, 1, k, v);
+        if (k == 64) c.gate = PLAIT_GATE_SOFTPLUS, c.lower_bound = 0;
+        check_orders(c, random);
+    }
+}
+
+TEST_CASE(
+    "emulated kda: chunks of packed sequences are those of separate ones, none sees later tokens") {
+    rng random(derive(config().seed, 12));
+    kda_call one = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, 65, 1, 2, 64, 16);
+    kda_call packed = one;
+    packed.length = 20 + 65 + 6;
+    packed.varlen = {3, 65};
+    kda_inputs in = random_inputs(packed, random);
+    in.offsets = {0, 20, 20, 85};
+    kda_inputs alone;
+    for (auto &[role, a] : in.arrays) {
+        for (long double &x : a.v)
+            if (std::isnan(x)) x = 0.25;
+        const bool token = a.n[0] == 1 && a.n[1] == packed.length;
+        alone.arrays[role] = token ? slice(a, 20, 85) : a;
+        if (a.n[0] != 3) continue;
+        kda_array row({1, a.n[1], a.n[2], a.n[3]});
+        std::copy_n(a.v.end() - static_cast<std::ptrdiff_t>(row.v.size()), row.v.size(),
+                    row.v.begin());
+        alone.arrays[role] = row;
+    }
+    kda_inputs changed = alone;
+    for (auto &[role, a] : changed.arrays)
+        if (a.n[1] == 65)
+            for (int64_t t = 40; t < 65; ++t)
+                for (int64_t h = 0; h < a.n[2]; ++h)
+                    for (int64_t i = 0; i < a.n[3]; ++i) a.at(0, t, h, i) = -30 * random.unit();
+    int found = 0;
+    for (const candidate &by : candidates_for(one)) {
+        if (by.name != "kda.fwd.cuda.chunk64") continue;
+        ++found;
+        const auto whole = result_of(packed, in, by).values.at(PLAIT_O);
+        const auto single = result_of(one, alone, by).values.at(PLAIT_O);
+        const auto other = result_of(one, changed, by).values.at(PLAIT_O);
+        constexpr int64_t row = 2 * 16;
+        CHECK(std::equal(single.begin(), single.end(), whole.begin() + 20 * row));
+        CHECK(std::equal(single.begin(), single.begin() + 40 * row, other.begin()));
+        CHECK(!std::equal(single.begin(), single.end(), other.begin()));
+    }
+    CHECK(found == 1);
 }
 
 TEST_CASE("emulated kda: the table of sequences for any offsets and slots") {
