@@ -9,6 +9,7 @@
 //   S' = diag(exp g) S,  u = beta (v - S'^T k),  S = S' + k u^T,  o = scale S^T q
 #pragma once
 
+#include "lib/common/hd.h"
 #include "lib/common/scalar.h"
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct kda_view {
     int32_t align;      ///< promised alignment of the base, bytes
     int64_t b, t, h, c; ///< strides in elements; 0 for an axis that it does not have
 
-    constexpr bool used() const { return type != scalar::none; }
+    PLAIT_HD constexpr bool used() const { return type != scalar::none; }
 };
 
 /// [sequence or slot][value head][key][value]
@@ -33,7 +34,7 @@ struct kda_state_view {
     int32_t align;
     int64_t n, h, k, v;
 
-    constexpr bool used() const { return type != scalar::none; }
+    PLAIT_HD constexpr bool used() const { return type != scalar::none; }
 };
 
 struct kda_problem {
@@ -59,9 +60,9 @@ struct kda_problem {
     scalar accumulator; ///< f64 where any floating tensor is, else f32
 
     /// Value heads that share one head of q and k.
-    constexpr int64_t group() const { return heads > 0 ? value_heads / heads : 0; }
+    PLAIT_HD constexpr int64_t group() const { return heads > 0 ? value_heads / heads : 0; }
     /// Tokens of the longest sequence that can be.
-    constexpr int64_t longest() const { return max_length < length ? max_length : length; }
+    PLAIT_HD constexpr int64_t longest() const { return max_length < length ? max_length : length; }
 };
 
 } // namespace plait::impl

@@ -56,5 +56,13 @@ kernel_list list_conv1d_bwd_btc_f16();
 kernel_list list_conv1d_bwd_btc_bf16();
 kernel_list list_conv1d_bwd_btc_fix(); ///< also conv1d.bwd_btc_marks
 kernel_list list_conv1d_bwd_any();     ///< also conv1d.bwd_state, conv1d.bwd_reduce
+kernel_list list_kda_common();         ///< kda.offsets, kda.gaps
+kernel_list list_kda_fwd_recurrent();
+kernel_list list_kda_chunk64_prep_k64();
+kernel_list list_kda_chunk64_prep_k128();
+kernel_list list_kda_chunk64_prep_k192();
+kernel_list list_kda_chunk64_fwd_scan_k64();
+kernel_list list_kda_chunk64_fwd_scan_k128();
+kernel_list list_kda_chunk64_fwd_scan_k192();
 
 } // namespace plait::impl::cuda

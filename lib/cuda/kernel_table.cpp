@@ -53,6 +53,14 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_bwd_bct_f32,
         list_conv1d_bwd_bct_f16,
         list_conv1d_bwd_bct_bf16,
+        list_kda_common,
+        list_kda_fwd_recurrent,
+        list_kda_chunk64_prep_k64,
+        list_kda_chunk64_prep_k128,
+        list_kda_chunk64_prep_k192,
+        list_kda_chunk64_fwd_scan_k64,
+        list_kda_chunk64_fwd_scan_k128,
+        list_kda_chunk64_fwd_scan_k192,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

@@ -13,4 +13,12 @@ verdict kda_cpu_ref_applicable(const problem &, const profile &);
 cost kda_cpu_ref_estimate(const problem &, const profile &);
 pipeline kda_cpu_ref_build(const problem &, const profile &);
 
+verdict kda_cuda_fwd_recurrent_applicable(const problem &, const profile &);
+cost kda_cuda_fwd_recurrent_estimate(const problem &, const profile &);
+pipeline kda_cuda_fwd_recurrent_build(const problem &, const profile &);
+
+verdict kda_cuda_fwd_chunk64_applicable(const problem &, const profile &);
+cost kda_cuda_fwd_chunk64_estimate(const problem &, const profile &);
+pipeline kda_cuda_fwd_chunk64_build(const problem &, const profile &);
+
 } // namespace plait::impl

@@ -1,8 +1,13 @@
 // THE LIST of kda: every way to compute Kimi Delta Attention. Steps, for grep:
+//   kda.fwd.cuda.recurrent     kda.offsets, kda.fwd_recurrent
+//   kda.fwd.cuda.chunk64       kda.offsets, kda.chunk64_prep, kda.chunk64_fwd_scan
 //   kda.fwd.cpu.chunk          kda.fwd_chunk
 //   kda.fwd.cpu.ref            kda.ref
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
+//   kernels of chunks          kda.gaps
+// Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
+// gaps for packed sequences and slots.
 #include "src/planner/kda_candidates.h"
 
 namespace plait::impl {
@@ -11,6 +16,11 @@ namespace plait::impl {
 const std::vector<candidate> &kda_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"kda.fwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
+     kda_cuda_fwd_recurrent_applicable, kda_cuda_fwd_recurrent_estimate,
+     kda_cuda_fwd_recurrent_build},
+    {"kda.fwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_fwd_chunk64_applicable, kda_cuda_fwd_chunk64_estimate, kda_cuda_fwd_chunk64_build},
     {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,

@@ -265,15 +265,15 @@ TEST_CASE("kda: plans print what they do; a device says that it has no candidate
     plait_context *raw = nullptr;
     OK(plait_context_create_from_profile(&raw, profile.str().c_str()));
     const context_ptr device(raw);
-    const desc_ptr desc = desc_of(std::string("kda.fwd:bf16:b1:t64:h1:k64:v64:gate=log"));
+    const desc_ptr desc = desc_of(std::string("kda.bwd:bf16:b1:t64:h1:k64:v64:gate=log"));
     plait_plan *plan = nullptr;
     FAILS(plait_plan_create(&plan, device.get(), desc.get(), nullptr), PLAIT_ERR_NOT_SUPPORTED,
-          "family kda.fwd has no candidate on backend cuda yet; there is kda.fwd.cpu.ref");
+          "family kda.bwd has no candidate on backend cuda yet; there is kda.bwd.cpu.ref");
     CHECK(plan == nullptr);
     const std::string all = text_of([&](char *b, size_t c, size_t *s) {
         return plait_candidates_print(device.get(), desc.get(), nullptr, PLAIT_TEXT, b, c, s);
     });
-    CHECK(contains(all, "kda.fwd.cpu.ref"));
+    CHECK(contains(all, "kda.bwd.cpu.ref"));
     CHECK(contains(all, "backend cpu; this context is cuda"));
 }
 

@@ -44,13 +44,13 @@ TEST_CASE("kda: golden plans, and every token of the corpus has one on every CPU
     }
 }
 
-TEST_CASE("kda: a device has no candidate, and the sentence says so") {
+TEST_CASE("kda: a device has no backward candidate, and the sentence says so") {
     for (const named_profile &device : profiles()) {
         if (device.facts.backend == PLAIT_CPU) continue;
         for (const std::string &token : kda_corpus()) {
             INFO(device.name, " ", token);
             const problem p = problem_of(token);
-            if (p.empty) continue;
+            if (p.empty || p.family == "kda.fwd") continue;
             wisdom none;
             const std::string sentence = sentence_of(
                 PLAIT_ERR_NOT_SUPPORTED, [&] { choose(p, device.facts, {}, none, nullptr); });

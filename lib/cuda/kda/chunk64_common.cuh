@@ -1,0 +1,81 @@
+// What the kernels kda.chunk64_* share: columns of tokens, sums over channels, operands.
+#pragma once
+
+#include "lib/cuda/common/mma.cuh"
+#include "lib/cuda/kda/chunk64_layout.h"
+#include "lib/cuda/kda/common.cuh"
+
+#include <cstdint>
+
+namespace plait::impl::cuda {
+
+/// Two neighbours, of which `left` are inside the tensor; a word where they lie in one.
+__device__ __forceinline__ void kda64_put_pair(const kda_view &v, void *base, int64_t at,
+                                               int64_t left, float x, float y) {
+    if (v.type != scalar::f32 && v.c == 1 && left > 1 && v.align % 4 == 0 && at % 2 == 0) {
+        *reinterpret_cast<uint32_t *>(static_cast<uint16_t *>(base) + at) =
+            v.type == scalar::bf16 ? round_pair<scalar::bf16>(x, y) : round_pair<scalar::f16>(x, y);
+        return;
+    }
+    if (left > 0) kda_store(base, at, v.type, x);
+    if (left > 1) kda_store(base, at + v.c, v.type, y);
+}
+
+/// N rows of one channel from element `at` on, those from `count` on zero.
+template <int N>
+__device__ __forceinline__ void kda64_load_column(const kda_view &v, const void *base, int64_t at,
+                                                  int count, float (&x)[N]) {
+    if (v.type == scalar::f32) {
+        const auto *from = static_cast<const float *>(base) + at;
+#pragma unroll
+        for (int i = 0; i < N; ++i) x[i] = i < count ? __ldg(from + i * v.t) : 0.0f;
+        return;
+    }
+    const auto *from = static_cast<const uint16_t *>(base) + at;
+    uint16_t bits[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) bits[i] = i < count ? __ldg(from + i * v.t) : uint16_t(0);
+    const bool wide = v.type == scalar::bf16;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        x[i] = wide ? widen<scalar::bf16>(bits[i]) : widen<scalar::f16>(bits[i]);
+}
+
+/// Sums over the lanes of a warp: of 32 rows, lane l gets that of row l. x is used up.
+template <int By = 16> __device__ __forceinline__ float kda64_sum_rows(float (&x)[32]) {
+    const bool high = (threadIdx.x & By) != 0;
+#pragma unroll
+    for (int i = 0; i < By; ++i) {
+        const float low_row = x[i], high_row = x[i + By];
+        const float other = __shfl_xor_sync(0xffffffffu, high ? low_row : high_row, By);
+        x[i] = (high ? high_row : low_row) + other;
+    }
+    if constexpr (By > 1) kda64_sum_rows<By / 2>(x);
+    return x[0];
+}
+
+/// The same number, from which the compiler computes addresses again instead of keeping them.
+__device__ __forceinline__ int kda64_anew(int n) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(n));
+#endif
+    return n;
+}
+
+/// Where a lane points for ldmatrix: the operand A of rows and columns from (row, column) on, and B
+/// of two tiles of 8 columns, from tiles that have B's columns as rows.
+__device__ __forceinline__ int kda64_at_a(int columns, int row, int column, int lane) {
+    return kda64_at(columns, row + (lane & 15), column + (lane >> 4) * 8);
+}
+__device__ __forceinline__ int kda64_at_b(int columns, int row, int column, int lane) {
+    return kda64_at(columns, row + (lane & 7) + (lane >> 4) * 8, column + (lane >> 3 & 1) * 8);
+}
+/// The same from tiles that lie the other way round: load_matrices_transposed.
+__device__ __forceinline__ int kda64_at_bt(int columns, int row, int column, int lane) {
+    return kda64_at_a(columns, row, column, lane);
+}
+__device__ __forceinline__ int kda64_at_at(int columns, int row, int column, int lane) {
+    return kda64_at_b(columns, row, column, lane);
+}
+
+} // namespace plait::impl::cuda

@@ -1,0 +1,15 @@
+// kda.chunk64_prep for up to 192 keys.
+#include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/kda/chunk64_prep.cuh"
+#include "lib/cuda/kernel_list.h"
+
+namespace plait::impl::cuda {
+
+kernel_list list_kda_chunk64_prep_k192() {
+    static const kernel_entry entries[] = {
+        make_kernel_entry<&kda_chunk64_prep<192>>("kda.chunk64_prep", "k192"),
+    };
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+} // namespace plait::impl::cuda

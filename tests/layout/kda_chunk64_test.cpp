@@ -1,0 +1,72 @@
+// Tiles and pairs of the chunk64 kernels of kda.
+#include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
+#include "lib/cuda/kda/chunk64_prep_layout.h"
+
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <set>
+
+namespace plait::test {
+
+TEST_CASE("kda chunk64: eight rows of ldmatrix lie in eight different groups of banks") {
+    for (const int columns : {16, 32, 64, 128, 192, 256}) {
+        std::set<int> all;
+        for (int row = 0; row < 64; ++row)
+            for (int column = 0; column < columns; ++column)
+                all.insert(impl::kda64_at(columns, row, column));
+        CHECK(all.size() == static_cast<size_t>(64 * columns));
+        CHECK(*all.rbegin() == impl::kda64_tile_bytes(64, columns) - 2);
+        for (int row = 0; row < 64; row += 8)
+            for (int column = 0; column < columns; column += 8) {
+                std::set<int> banks;
+                for (int i = 0; i < 8; ++i) {
+                    const int at = impl::kda64_at(columns, row + i, column);
+                    CHECK(at % 16 == 0);
+                    banks.insert(at / 16 % 8);
+                }
+                CHECK(banks.size() == 8);
+            }
+    }
+}
+
+TEST_CASE("kda chunk64: every pair of rows has one level, whose anchor lies between them") {
+    int seen[64][64] = {};
+    for (int b = 0; b < impl::kda64_levels; ++b)
+        for (int n = 0; n < impl::kda64_blocks(b); ++n)
+            for (int u = 0; u < 8; ++u)
+                for (int l = 0; l < 8; ++l) {
+                    const int upper = impl::kda64_block_row(b, n) * 8 + u;
+                    const int lower = impl::kda64_block_column(b, n) * 8 + l;
+                    if (!impl::kda64_meet(upper, lower, b)) continue;
+                    const int i = impl::kda64_upper(upper, b), j = impl::kda64_lower(lower, b);
+                    CHECK(impl::kda64_without(i, b) == upper);
+                    CHECK(impl::kda64_without(j, b) == lower);
+                    const int anchor = i >> b << b;
+                    CHECK(j < anchor);
+                    CHECK(anchor <= i);
+                    CHECK((j | ((1 << b) - 1)) + 1 == anchor);
+                    ++seen[i][j];
+                }
+    for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < 64; ++j) CHECK(seen[i][j] == (j < i ? 1 : 0));
+}
+
+TEST_CASE("kda chunk64: records and shared memory") {
+    for (const int keys : {64, 128, 192}) {
+        const impl::kda64_record r = impl::kda64_record_of(keys);
+        for (const int at : {r.kr, r.m, r.gamma, r.beta, r.q, r.a, r.bytes}) CHECK(at % 16 == 0);
+        const impl::kda64_prep_shared s = impl::kda64_prep_shared_of(keys);
+        CHECK(s.bytes <= impl::kda64_scan_shared_most);
+        // M and its products lie where operands were.
+        CHECK(s.products + 4 * 32 * 32 <= s.f);
+        for (const int warps : {2, 4}) {
+            const impl::kda64_scan_shape shape = impl::kda64_fwd_scan_shape_of(keys, warps);
+            CHECK(shape.bytes <= impl::kda64_scan_shared_most);
+            CHECK(shape.stages >= 2);
+            CHECK(shape.stage % 16 == 0);
+        }
+    }
+    CHECK(impl::kda64_record_of(128).bytes == 66304);
+}
+
+} // namespace plait::test
