@@ -55,6 +55,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_bwd_bct_bf16,
         list_kda_common,
         list_kda_fwd_recurrent,
+        list_kda_bwd_recurrent,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

@@ -63,13 +63,12 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
     const kda_problem &p = a.problem;
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     const int warps = static_cast<int>(blockDim.x / 32);
-    kda_raw_token<Quads> ahead[2]; // tokens `warp` and `warp + warps` of the next batch
+    kda_raw_token<Quads, false> ahead[2]; // tokens `warp` and `warp + warps` of the next batch
     const auto fetch = [&](int64_t from) {
 #pragma unroll
         for (int x = 0; x < 2; ++x)
             if (from + warp + x * warps < item.at.length)
-                ahead[x].template load<kda_fwd_recurrent_args, false>(
-                    a, item, from + warp + x * warps, lay.columns, nullptr);
+                ahead[x].load(a, item, from + warp + x * warps, lay.columns);
     };
     const auto put = [&](int64_t from) {
 #pragma unroll
@@ -90,8 +89,7 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
 #pragma unroll
         for (int x = 0; x < 2; ++x)
             if (from + warp + x * warps < item.at.length)
-                ahead[x].template stage<kda_fwd_recurrent_args, false>(a, item, lay, batch,
-                                                                       warp + x * warps);
+                ahead[x].stage(a, item, lay, batch, warp + x * warps);
         fetch(from + lay.tokens);
         __syncthreads(); // the batch is there, and the outputs before are read
         const int64_t left = item.at.length - from;

@@ -108,20 +108,21 @@ __device__ __forceinline__ kda_item kda_item_of(const Args &a, int64_t item, int
             (item - head * a.tiles) * columns, kda_rate(p, a.a_log, hv)};
 }
 
-/// The row of a token as bits in registers: key lane + 32 j of q, k and g.
-template <int Quads> struct kda_raw_token {
-    static constexpr int each = 2 * Quads;
-    uint32_t q[each], k[each], g[each], v, o, beta;
+/// The row of a token as bits in registers: key lane + 32 j of q, k and g; value lane + 32 j of v,
+/// and with Adjoint of DO.
+template <int Quads, bool Adjoint> struct kda_raw_token {
+    static constexpr int each = 2 * Quads, values = Adjoint ? 2 : 1;
+    uint32_t q[each], k[each], g[each], v[values], o[values], beta;
 
-    /// Token t of the sequence; o: of DO, where it is in use.
-    template <class Args, bool Adjoint>
+    /// Token t of the sequence.
+    template <class Args>
     __device__ __forceinline__ void load(const Args &a, const kda_item &item, int64_t t,
-                                         int columns, const void *d_o) {
+                                         int columns) {
         const kda_problem &p = a.problem;
         const int lane = static_cast<int>(threadIdx.x % 32);
         const int64_t token = item.at.begin + t, row = item.at.row;
-        const int64_t at_q = kda_at(p.q, row, token, item.h),
-                      at_k = kda_at(p.k, row, token, item.h);
+        const int64_t at_q = kda_at(p.q, row, token, item.h);
+        const int64_t at_k = kda_at(p.k, row, token, item.h);
         const int64_t at_g = kda_at(p.g, row, token, item.hv);
 #pragma unroll
         for (int j = 0; j < each; ++j) {
@@ -132,19 +133,21 @@ template <int Quads> struct kda_raw_token {
             k[j] = kda_load_bits(a.k, at_k + i * p.k.c, p.k.type);
             g[j] = kda_load_bits(a.g, at_g + i * p.g.c, p.g.type);
         }
-        const int64_t column = item.column + lane;
-        v = o = 0;
-        if (lane < columns && column < p.dim_v) {
-            v = kda_load_bits(a.v, kda_at(p.v, row, token, item.hv) + column * p.v.c, p.v.type);
+#pragma unroll
+        for (int j = 0; j < values; ++j) {
+            const int64_t column = item.column + lane + 32 * j;
+            v[j] = o[j] = 0;
+            if (lane + 32 * j >= columns || column >= p.dim_v) continue;
+            v[j] = kda_load_bits(a.v, kda_at(p.v, row, token, item.hv) + column * p.v.c, p.v.type);
             if constexpr (Adjoint)
-                o = kda_load_bits(d_o, kda_at(p.d_o, row, token, item.hv) + column * p.d_o.c,
-                                  p.d_o.type);
+                o[j] = kda_load_bits(a.d_o, kda_at(p.d_o, row, token, item.hv) + column * p.d_o.c,
+                                     p.d_o.type);
         }
         beta = kda_load_bits(a.beta, kda_at(p.beta, row, token, item.hv), p.beta.type);
     }
 
     /// To token `slot` of the batch in shared memory. q is normed and scaled, k normed.
-    template <class Args, bool Adjoint>
+    template <class Args>
     __device__ __forceinline__ void stage(const Args &a, const kda_item &item,
                                           const kda_batch_layout &lay, float *batch,
                                           int slot) const {
@@ -172,10 +175,13 @@ template <int Quads> struct kda_raw_token {
             batch[lay.k(slot) + i] = kf[j] * of_k;
             batch[lay.decay(slot) + i] = expf(kda_gate_of(p, item.rate, x));
         }
-        if (lane < lay.columns) {
-            batch[lay.v(slot) + lane] = kda_widen(v, p.v.type);
-            if constexpr (Adjoint) batch[lay.o(slot) + lane] = kda_widen(o, p.d_o.type);
-        }
+#pragma unroll
+        for (int j = 0; j < values; ++j)
+            if (lane + 32 * j < lay.columns) {
+                batch[lay.v(slot) + lane + 32 * j] = kda_widen(v[j], p.v.type);
+                if constexpr (Adjoint)
+                    batch[lay.o(slot) + lane + 32 * j] = kda_widen(o[j], p.d_o.type);
+            }
         if (lane == 0) {
             batch[lay.beta(slot)] = kda_beta_of(p, kda_widen(beta, p.beta.type));
             batch[lay.kq(slot)] = kq;
