@@ -58,6 +58,7 @@ kernel_list list_conv1d_bwd_btc_fix(); ///< also conv1d.bwd_btc_marks
 kernel_list list_conv1d_bwd_any();     ///< also conv1d.bwd_state, conv1d.bwd_reduce
 kernel_list list_kda_common();         ///< kda.offsets, kda.gaps
 kernel_list list_kda_fwd_recurrent();
+kernel_list list_kda_bwd_recurrent_wide();
 kernel_list list_kda_bwd_recurrent(); ///< also kda.bwd_finish, kda.bwd_params
 
 } // namespace plait::impl::cuda

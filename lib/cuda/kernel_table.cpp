@@ -56,6 +56,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_common,
         list_kda_fwd_recurrent,
         list_kda_bwd_recurrent,
+        list_kda_bwd_recurrent_wide,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

@@ -1,9 +1,8 @@
-// kda.bwd_recurrent, kda.bwd_finish and kda.bwd_params.
+// kda.bwd_recurrent up to 128 keys, kda.bwd_finish and kda.bwd_params.
 #include "lib/cuda/kda/bwd_recurrent.cuh"
 
 #include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/kda/bwd_finish.cuh"
-#include "lib/cuda/kda/bwd_recurrent_any.cuh"
 #include "lib/cuda/kernel_list.h"
 
 namespace plait::impl::cuda {
@@ -12,9 +11,6 @@ kernel_list list_kda_bwd_recurrent() {
     static const kernel_entry entries[] = {
         make_kernel_entry<&kda_bwd_recurrent<1>>("kda.bwd_recurrent", "k64"),
         make_kernel_entry<&kda_bwd_recurrent<2>>("kda.bwd_recurrent", "k128"),
-        make_kernel_entry<&kda_bwd_recurrent<3>>("kda.bwd_recurrent", "k192"),
-        make_kernel_entry<&kda_bwd_recurrent<4>>("kda.bwd_recurrent", "k256"),
-        make_kernel_entry<&kda_bwd_recurrent_any>("kda.bwd_recurrent", "any"),
         make_kernel_entry<&kda_bwd_finish>("kda.bwd_finish", "all"),
         make_kernel_entry<&kda_bwd_params>("kda.bwd_params", "all"),
     };

@@ -39,10 +39,11 @@ public:
           warps(static_cast<int>(blockDim.x / 32)) {}
 
     __device__ __forceinline__ void run(kda_tile<Quads> &d, int64_t tile_number) {
-        const int64_t length = item.at.length, group = a.segment / a.chunk;
+        const int64_t total = kda_ceil_div(item.at.length, a.chunk); // chunks of the sequence
+        const int64_t segments = kda_ceil_div(total, a.group), segment = a.group * a.chunk;
         const int64_t floats = int64_t(16 * Quads) * blockDim.x; // of a kept tile
         float *outer = a.marks + blockIdx.x * a.block_floats;
-        float *inner = outer + kda_ceil_div(p.longest(), a.segment) * floats;
+        float *inner = outer + a.segments * floats;
         const int64_t column = item.column + kda_tile_column(warp, lane);
         kda_tile<Quads> s;
         if (p.state_in.used())
@@ -50,17 +51,14 @@ public:
                    item.at.state * p.state_in.n + item.hv * p.state_in.h, column);
         else
             s.clear();
-        const int64_t segments = kda_ceil_div(length, a.segment);
         for (int64_t x = 0; x < segments; ++x) {
             kda_keep(outer + x * floats, s);
-            for (int64_t t = x * a.segment; x + 1 < segments && t < (x + 1) * a.segment;
-                 t += a.chunk)
+            for (int64_t t = x * segment; x + 1 < segments && t < (x + 1) * segment; t += a.chunk)
                 advance_chunk(s, t, a.chunk);
         }
         for (int64_t x = segments; x-- > 0;) {
-            const int64_t first = x * a.segment;
-            const int64_t left = kda_ceil_div(length - first, a.chunk);
-            const int64_t chunks = left < group ? left : group;
+            const int64_t first = x * segment, left = total - x * a.group;
+            const int64_t chunks = left < a.group ? left : a.group;
             fetch(outer + x * floats, s);
             for (int64_t c = 0; c < chunks; ++c) {
                 kda_keep(inner + c * floats, s);
@@ -89,40 +87,46 @@ private:
     /// Tokens t ... of the sequence to the batch; between two barriers.
     __device__ __forceinline__ void stage(int64_t t, int count) const {
         __syncthreads(); // nobody reads the batch before any more
-        for (int slot = warp; slot < count; slot += warps) {
-            kda_raw_token<Quads, true> token;
-            token.load(a, item, t + slot, lay.columns);
-            token.stage(a, item, lay, batch, slot);
-        }
+#pragma unroll 1
+        for (int slot = warp; slot < count; slot += warps)
+            kda_stage_token(a, item, lay, batch, slot, t + slot);
         __syncthreads(); // the batch is there
     }
 
     __device__ __forceinline__ void advance(kda_tile<Quads> &s, int slot) const {
-        float k[4 * Quads], r[4] = {}, u[4];
-        kda_row_of<Quads>(batch + lay.k(slot), k);
-        {
-            float decay[4 * Quads];
-            kda_row_of<Quads>(batch + lay.decay(slot), decay);
+        float r[4] = {}, u[4];
 #pragma unroll
-            for (int i = 0; i < 4 * Quads; ++i)
+        for (int j = 0; j < Quads; ++j) {
+            const int key = kda_tile_key(lane, 4 * j);
+            float k[4], decay[4];
+            kda_four(batch + lay.k(slot) + key, k);
+            kda_four(batch + lay.decay(slot) + key, decay);
+#pragma unroll
+            for (int x = 0; x < 4; ++x)
 #pragma unroll
                 for (int c = 0; c < 4; ++c) {
-                    s.s[i][c] *= decay[i];
-                    r[c] += k[i] * s.s[i][c];
+                    s.s[4 * j + x][c] *= decay[x];
+                    r[c] += k[x] * s.s[4 * j + x][c];
                 }
         }
         const float sum = kda_fold(r, r);
         const int column = kda_tile_column(warp, lane) + kda_fold_column();
         kda_unfold(batch[lay.beta(slot)] * (batch[lay.v(slot) + column] - sum), u);
 #pragma unroll
-        for (int i = 0; i < 4 * Quads; ++i)
+        for (int j = 0; j < Quads; ++j) {
+            float k[4];
+            kda_four(batch + lay.k(slot) + kda_tile_key(lane, 4 * j), k);
 #pragma unroll
-            for (int c = 0; c < 4; ++c) s.s[i][c] += k[i] * u[c];
+            for (int x = 0; x < 4; ++x)
+#pragma unroll
+                for (int c = 0; c < 4; ++c) s.s[4 * j + x][c] += k[x] * u[c];
+        }
     }
 
     /// Whole chunks only: the last one of a sequence is never run forward.
     __device__ __forceinline__ void advance_chunk(kda_tile<Quads> &s, int64_t t, int count) const {
         stage(t, count);
+#pragma unroll 1
         for (int slot = 0; slot < count; ++slot) advance(s, slot);
     }
 
@@ -132,10 +136,12 @@ private:
         const int count = static_cast<int>(left < a.chunk ? left : a.chunk);
         const int floats = 16 * Quads * static_cast<int>(blockDim.x);
         stage(t, count);
+#pragma unroll 1
         for (int slot = 0; slot < count; ++slot) {
             kda_keep(states + slot * floats, s); // read back by this thread alone
             if (slot + 1 < count) advance(s, slot);
         }
+#pragma unroll 1
         for (int slot = count; slot-- > 0;) {
             float *mine = sums + (slot % 2 * warps + warp) * (3 * 64 * Quads + 4);
             adjoint(states + slot * floats, d, slot, mine);
@@ -244,6 +250,7 @@ private:
                                  kda_bwd_row(a.pitch);
         for (int x = static_cast<int>(threadIdx.x); x <= row; x += static_cast<int>(blockDim.x)) {
             float sum = 0;
+#pragma unroll 1
             for (int w = 0; w < warps; ++w) sum += of[w * (row + 4) + x];
             to[x] = sum;
         }

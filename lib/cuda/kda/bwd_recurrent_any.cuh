@@ -1,7 +1,7 @@
 // kda.bwd_recurrent: variant any, for more keys than a tile of registers has. A block a value head
 // of a sequence; states, their gradient and the vectors of a token lie in its scratch. Passes by
 // columns, a thread each, for what is summed over keys; passes by rows, a warp each, for what is
-// summed over columns. States are kept every `segment` tokens, and those of one segment before
+// summed over columns. States are kept every `group` tokens, and those of one segment before
 // every token. Bound: the traffic of about 20 bytes for every entry of a state and token: simple,
 // for what nothing else takes.
 #pragma once
@@ -23,8 +23,8 @@ public:
             at += count;
             return here;
         };
-        outer = take(kda_ceil_div(p.longest(), a.segment) * K * V);
-        states = take((a.segment + 1) * K * V);
+        outer = take(a.segments * K * V);
+        states = take((a.group + 1) * K * V);
         d = take(K * V);
         q = take(K), k = take(K), decay = take(K);
         u = take(V), dr = take(V), v = take(V), d_o = take(V);
@@ -35,29 +35,34 @@ public:
         load(p.dstate_out, a.dstate_out, d);
         if (item.at.live && length > 0) {
             load(p.state_in, a.state_in, states);
-            const int64_t segments = kda_ceil_div(length, a.segment);
+            const int64_t segments = kda_ceil_div(length, a.group);
+#pragma unroll 1
             for (int64_t x = 0; x < segments; ++x) {
                 copy(states, outer + x * K * V);
-                for (int64_t t = x * a.segment; x + 1 < segments && t < (x + 1) * a.segment; ++t)
+#pragma unroll 1
+                for (int64_t t = x * a.group; x + 1 < segments && t < (x + 1) * a.group; ++t)
                     advance(t, states, states);
             }
+#pragma unroll 1
             for (int64_t x = segments; x-- > 0;) {
-                const int64_t first = x * a.segment;
-                const int64_t end = first + a.segment < length ? first + a.segment : length;
+                const int64_t first = x * a.group;
+                const int64_t end = first + a.group < length ? first + a.group : length;
                 copy(outer + x * K * V, states);
+#pragma unroll 1
                 for (int64_t t = first; t + 1 < end; ++t)
                     advance(t, states + (t - first) * K * V, states + (t - first + 1) * K * V);
+#pragma unroll 1
                 for (int64_t t = end; t-- > first;) adjoint(t, states + (t - first) * K * V);
             }
         }
         __syncthreads(); // the gradient is complete
         if (!p.dstate_in.used() || item.at.state < 0) return;
         const kda_state_view &to = p.dstate_in;
-        for (int64_t x = self; x < K * V; x += kda_bwd_any_threads) {
-            const int64_t i = x / V, j = x - i * V;
-            kda_store(a.dstate_in, item.at.state * to.n + item.hv * to.h + i * to.k + j * to.v,
-                      to.type, d[x]);
-        }
+#pragma unroll 1
+        for (int64_t i = self / 32; i < K; i += kda_bwd_any_threads / 32)
+            for (int64_t j = self % 32; j < V; j += 32)
+                kda_store(a.dstate_in, item.at.state * to.n + item.hv * to.h + i * to.k + j * to.v,
+                          to.type, d[i * V + j]);
     }
 
 private:
@@ -79,19 +84,20 @@ private:
     __device__ __forceinline__ void load(const kda_state_view &from, const void *base,
                                          float *to) const {
         __syncthreads(); // nobody reads what is replaced
-        for (int64_t x = self; x < K * V; x += kda_bwd_any_threads) {
-            const int64_t i = x / V, j = x - i * V;
-            to[x] =
-                from.used() && item.at.live
-                    ? kda_load(base,
-                               item.at.state * from.n + item.hv * from.h + i * from.k + j * from.v,
-                               from.type)
-                    : 0.0f;
-        }
+#pragma unroll 1
+        for (int64_t i = self / 32; i < K; i += kda_bwd_any_threads / 32)
+            for (int64_t j = self % 32; j < V; j += 32)
+                to[i * V + j] = from.used() && item.at.live
+                                    ? kda_load(base,
+                                               item.at.state * from.n + item.hv * from.h +
+                                                   i * from.k + j * from.v,
+                                               from.type)
+                                    : 0.0f;
         __syncthreads(); // it is there
     }
     __device__ __forceinline__ void copy(const float *from, float *to) const {
         __syncthreads(); // the source is complete
+#pragma unroll 1
         for (int64_t x = self; x < K * V; x += kda_bwd_any_threads) to[x] = from[x];
         __syncthreads(); // it is there
     }
@@ -103,6 +109,7 @@ private:
         const int64_t at_g = kda_at(p.g, row, at, item.hv);
         float qq = 0, kk = 0;
         __syncthreads(); // the vectors of the token before are read
+#pragma unroll 1
         for (int64_t i = self; i < K; i += kda_bwd_any_threads) {
             q[i] = kda_load(a.q, at_q + i * p.q.c, p.q.type);
             k[i] = kda_load(a.k, at_k + i * p.k.c, p.k.type);
@@ -112,6 +119,7 @@ private:
                 kda_load(a.g, at_g + i * p.g.c, p.g.type) + kda_bias(p, a.dt_bias, item.hv, i);
             decay[i] = expf(kda_gate_of(p, item.rate, x));
         }
+#pragma unroll 1
         for (int64_t j = self; j < V; j += kda_bwd_any_threads) {
             v[j] = kda_load(a.v, kda_at(p.v, row, at, item.hv) + j * p.v.c, p.v.type);
             d_o[j] = kda_load(a.d_o, kda_at(p.d_o, row, at, item.hv) + j * p.d_o.c, p.d_o.type);
@@ -119,6 +127,7 @@ private:
         const float of_q =
             kda_inverse_norm(p, p.norm ? block_sum(qq) : 0.0f) * static_cast<float>(p.scale);
         const float of_k = kda_inverse_norm(p, p.norm ? block_sum(kk) : 0.0f);
+#pragma unroll 1
         for (int64_t i = self; i < K; i += kda_bwd_any_threads) q[i] *= of_q, k[i] *= of_k;
         __syncthreads(); // the vectors are there
         return kda_beta_of(p, kda_load(a.beta, kda_at(p.beta, row, at, item.hv), p.beta.type));
@@ -127,10 +136,13 @@ private:
     /// By columns: a thread reads and writes its own. `after` may be `before`.
     __device__ __forceinline__ void advance(int64_t t, const float *before, float *after) const {
         const float beta = token(t);
+#pragma unroll 1
         for (int64_t j = self; j < V; j += kda_bwd_any_threads) {
             float r = 0;
+#pragma unroll 1
             for (int64_t i = 0; i < K; ++i) r += k[i] * (decay[i] * before[i * V + j]);
             const float update = beta * (v[j] - r);
+#pragma unroll 1
             for (int64_t i = 0; i < K; ++i)
                 after[i * V + j] = decay[i] * before[i * V + j] + k[i] * update;
         }
@@ -140,8 +152,10 @@ private:
         const float beta = token(t);
         const int64_t at = item.at.begin + t;
         float dbeta = 0;
+#pragma unroll 1
         for (int64_t j = self; j < V; j += kda_bwd_any_threads) {
             float r = 0, w = 0;
+#pragma unroll 1
             for (int64_t i = 0; i < K; ++i) {
                 r += k[i] * (decay[i] * before[i * V + j]);
                 w += k[i] * (d[i * V + j] + q[i] * d_o[j]);
@@ -159,8 +173,10 @@ private:
                                  kda_bwd_row(a.pitch);
         if (self == 0) to[3 * a.pitch] = dbeta;
         const int lane = self % 32;
+#pragma unroll 1
         for (int64_t i = self / 32; i < K; i += kda_bwd_any_threads / 32) {
             float dq = 0, dk = 0, dg = 0;
+#pragma unroll 1
             for (int64_t j = lane; j < V; j += 32) {
                 const float kept = decay[i] * before[i * V + j];
                 float g = d[i * V + j] + q[i] * d_o[j];
@@ -178,7 +194,7 @@ private:
     }
 };
 
-__global__ void __launch_bounds__(kda_bwd_any_threads)
+__global__ void __launch_bounds__(kda_bwd_any_threads, 2)
     kda_bwd_recurrent_any(const __grid_constant__ kda_bwd_recurrent_args a) {
     extern __shared__ __align__(16) char shared[];
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {

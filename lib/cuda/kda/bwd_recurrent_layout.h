@@ -1,5 +1,5 @@
 // Layout of kda.bwd_recurrent, kda.bwd_finish and kda.bwd_params.
-//   Marks: a block of the grid keeps the tile of its item every `segment` tokens, of the segment at
+//   Marks: a block of the grid keeps the tile of its item every `group` chunks, of this segment
 //   hand every `chunk` tokens, and of the chunk at hand before every token in shared memory. A
 //   thread reads back what it wrote itself: [mark][key of the thread][thread] x 4 columns. Rows of
 //   sums: [tile][token of the call][value head] x (dq, dk, dg: `pitch` keys each, dbeta).
@@ -19,7 +19,8 @@ struct kda_bwd_recurrent_args {
     kda_problem problem;
     int64_t blocks; ///< items: (sequence, value head, tile of columns)
     int64_t tiles;
-    int64_t segment;      ///< tokens, a multiple of `chunk`
+    int64_t group;        ///< chunks of a segment
+    int64_t segments;     ///< of the longest sequence
     int64_t block_floats; ///< of `marks`
     int64_t pitch;
     kda_state_access in, out, din; ///< STATE_IN, DSTATE_OUT, DSTATE_IN
@@ -99,21 +100,21 @@ constexpr kda_launch kda_bwd_recurrent_launch(kda_bwd_recurrent_args &a, int64_t
     a.out = kda_access_of(p, p.dstate_out);
     a.din = kda_access_of(p, p.dstate_in);
     a.chunk = s.chunk;
-    const int64_t chunks = kda_ceil_div(longest, s.chunk), group = kda_bwd_sqrt(chunks);
-    a.segment = group * s.chunk;
-    const int64_t segments = kda_ceil_div(longest, a.segment);
+    const int64_t chunks = kda_ceil_div(longest, s.chunk);
+    a.group = kda_bwd_sqrt(chunks);
+    a.segments = kda_ceil_div(chunks, a.group);
     if (s.any) {
         // Marks, the states of a segment and one more, the gradient; q, k, decays; u, du, v, do.
         a.tiles = 1;
         a.pitch = p.dim_k;
-        a.block_floats = (segments + group + 2) * p.dim_k * p.dim_v + 3 * p.dim_k + 4 * p.dim_v;
+        a.block_floats = (a.segments + a.group + 2) * p.dim_k * p.dim_v + 3 * p.dim_k + 4 * p.dim_v;
         a.blocks = heads;
         return {"any", kda_bwd_any_threads, kda_grid(a.blocks < sms ? a.blocks : sms), 16 * 4};
     }
     const int floats = kda_bwd_smem(s.quads, s.warps, s.chunk).floats, threads = 32 * s.warps;
     a.tiles = kda_ceil_div(p.dim_v, s.warps * kda_warp_columns);
     a.pitch = 64 * s.quads;
-    a.block_floats = (segments + group) * s.quads * 16 * threads;
+    a.block_floats = (a.segments + a.group) * s.quads * 16 * threads;
     a.blocks = heads * a.tiles;
     const int64_t fit = smem_bytes / (4 * floats), most = sms * (fit < 1 ? 1 : fit > 4 ? 4 : fit);
     kda_launch l{"k64", threads, kda_grid(a.blocks < most ? a.blocks : most), 4 * floats};

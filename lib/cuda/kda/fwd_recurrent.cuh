@@ -63,7 +63,7 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
     const kda_problem &p = a.problem;
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     const int warps = static_cast<int>(blockDim.x / 32);
-    kda_raw_token<Quads, false> ahead[2]; // tokens `warp` and `warp + warps` of the next batch
+    kda_raw_token<Quads> ahead[2]; // tokens `warp` and `warp + warps` of the next batch
     const auto fetch = [&](int64_t from) {
 #pragma unroll
         for (int x = 0; x < 2; ++x)
@@ -83,6 +83,7 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
         }
     };
     fetch(0);
+    int64_t last = 0;
     for (int64_t from = 0; from < item.at.length; from += lay.tokens) {
         __syncthreads(); // nobody reads the batch before any more, and its outputs are written
         if (from > 0) put(from - lay.tokens);
@@ -92,12 +93,13 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
                 ahead[x].stage(a, item, lay, batch, warp + x * warps);
         fetch(from + lay.tokens);
         __syncthreads(); // the batch is there, and the outputs before are read
+        last = from;
         const int64_t left = item.at.length - from;
         const int here = static_cast<int>(left < lay.tokens ? left : lay.tokens);
         for (int slot = 0; slot < here; ++slot) kda_fwd_token<Quads>(tile, lay, batch, slot);
     }
     __syncthreads(); // the last outputs are written; the next item stages behind its own barrier
-    put((item.at.length - 1) / lay.tokens * lay.tokens);
+    put(last);
 }
 
 template <int Quads>
