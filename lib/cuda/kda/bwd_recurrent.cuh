@@ -258,7 +258,7 @@ private:
 };
 
 template <int Quads>
-__global__ void __launch_bounds__(32 * kda_bwd_recurrent_warps)
+__global__ void __launch_bounds__(32 * kda_bwd_recurrent_warps, 1)
     kda_bwd_recurrent(const __grid_constant__ kda_bwd_recurrent_args a) {
     extern __shared__ __align__(16) char shared[];
     const kda_problem &p = a.problem;

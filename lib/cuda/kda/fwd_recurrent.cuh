@@ -103,7 +103,8 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
 }
 
 template <int Quads>
-__global__ void __launch_bounds__(32 * kda_fwd_recurrent_warps)
+__global__ void __launch_bounds__(32 * kda_fwd_recurrent_warps,
+                                  kda_fwd_recurrent_blocks_per_sm(Quads))
     kda_fwd_recurrent(const __grid_constant__ kda_fwd_recurrent_args a) {
     extern __shared__ __align__(16) char shared[];
     float *batch = reinterpret_cast<float *>(shared);
