@@ -61,6 +61,8 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_chunk64_fwd_scan_k64,
         list_kda_chunk64_fwd_scan_k128,
         list_kda_chunk64_fwd_scan_k192,
+        list_kda_bwd_recurrent,
+        list_kda_bwd_recurrent_wide,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

@@ -3,9 +3,10 @@
 //   kda.fwd.cuda.chunk64       kda.offsets, kda.chunk64_prep, kda.chunk64_fwd_scan
 //   kda.fwd.cpu.chunk          kda.fwd_chunk
 //   kda.fwd.cpu.ref            kda.ref
+//   kda.bwd.cuda.recurrent     kda.offsets, kda.gaps, kda.bwd_recurrent, ...
+//                              ... kda.bwd_finish, kda.bwd_params
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
-//   kernels of chunks          kda.gaps
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
 // gaps for packed sequences and slots.
 #include "src/planner/kda_candidates.h"
@@ -31,6 +32,9 @@ return table;
 
 const std::vector<candidate> &kda_bwd_table() {
 static const std::vector<candidate> table = {
+    {"kda.bwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
+     kda_cuda_bwd_recurrent_applicable, kda_cuda_bwd_recurrent_estimate,
+     kda_cuda_bwd_recurrent_build},
     {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,

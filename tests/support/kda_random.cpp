@@ -141,7 +141,7 @@ kda_call random_kda(rng &r, int64_t work) {
     c.q = random_float(r);
     c.heads = r.between(1, 3);
     c.value_heads = c.heads * r.pick<int64_t>({1, 1, 2, 3});
-    c.dim_k = r.pick<int64_t>({1, 3, 4, 8, 16, 20, 32, 60, 64, 128});
+    c.dim_k = r.pick<int64_t>({1, 3, 4, 8, 16, 20, 32, 60, 64, 128, 192, 250, 270});
     c.dim_v = r.pick<int64_t>({1, 2, 5, 8, 16, 24, 32, 64, 100, 128});
     const int64_t most = std::clamp<int64_t>(work / (c.value_heads * c.dim_k * c.dim_v), 1, 300);
     c.length = std::min(most, r.pick<int64_t>({0, 1, 2, 15, 16, 17, 63, 64, 65, 130, 300}));
