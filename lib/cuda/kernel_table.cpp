@@ -54,6 +54,9 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_bwd_bct_f16,
         list_conv1d_bwd_bct_bf16,
         list_kda_common,
+        list_kda_chunk16_prep,
+        list_kda_chunk16_scan,
+        list_kda_chunk16_grad,
         list_kda_fwd_recurrent,
     };
     for (const list_fn list_of : lists) {

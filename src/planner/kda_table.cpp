@@ -4,6 +4,9 @@
 //   kda.fwd.cpu.ref            kda.ref
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
+//   kda.bwd.cuda.chunk16.split kda.offsets, kda.bwd_c16_prep, kda.bwd_c16_states, kda.bwd_c16_a,
+//                              kda.bwd_c16_b2, kda.bwd_c16_b1, kda.bwd_c16_b3, kda.bwd_c16_heads,
+//                              kda.bwd_c16_sums, kda.gaps
 //   kernels of chunks          kda.gaps
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
 // gaps for packed sequences and slots.
@@ -32,6 +35,8 @@ static const std::vector<candidate> table = {
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      kda_cpu_ref_applicable, kda_cpu_ref_estimate, kda_cpu_ref_build},
+    {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
 };
 return table;
 }
