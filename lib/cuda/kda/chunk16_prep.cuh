@@ -8,45 +8,53 @@
 // Traffic  bf16, K = V = 128: 16 KB read, 31 KB written of each chunk and value head
 // Numbers  gates, exponents, M and N in f32; tiles bf16 or f32
 // Bound    memory, then exponentials: six of every channel of a token (estimates)
-// Size     at most 63 KB of shared memory (K = 256), 122 registers: three blocks of an SM
+// Size     at most 63 KB of shared memory (K = 256), 168 registers: three blocks of an SM
 #pragma once
 
 #include "lib/cuda/kda/chunk16_input.cuh"
 
 namespace plait::impl::cuda {
 
+/// Pairs of one level in this warp's channels.
+template <scalar S, int Level>
+__device__ __forceinline__ void kda_c16_level_pairs(const float *q, const float *k, const float *g,
+                                                    int kt, float (&of_k)[8], float (&of_q)[8]) {
+    const int pitch = kda_c16_pitch(kt);
+    float fs[8], ss[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) fs[e] = ss[e] = 0;
+#pragma unroll 1
+    for (int j = kda_warp(); j < kt; j += kda_c16_warps) {
+        float ke[8], qe[8];
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            const int token = kda_tile_row(e), c = 16 * j + kda_tile_column(e);
+            const float decay = kda_c16_level_decay(g + c, pitch, token, Level);
+            ke[e] = k[token * pitch + c] * decay;
+            qe[e] = q[token * pitch + c] * decay;
+        }
+        const kda_tile<S> right = kda_make_tile<S>(ke);
+        kda_product<S>(fs, right, right);
+        kda_product<S>(ss, kda_make_tile<S>(qe), right);
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+        const int from = kda_tile_column(e), to = kda_tile_row(e);
+        if (from < to && kda_c16_level(to, from) == Level) of_k[e] = fs[e], of_q[e] = ss[e];
+    }
+}
+
 /// F and A of this warp's channels, without what does not depend on gates: j < i.
 template <scalar S>
 __device__ __forceinline__ void kda_c16_pairs(const float *q, const float *k, const float *g,
                                               int kt, float *f, float *s) {
-    const int pitch = kda_c16_pitch(kt);
     float of_k[8], of_q[8];
 #pragma unroll
     for (int e = 0; e < 8; ++e) of_k[e] = of_q[e] = 0;
-#pragma unroll 1
-    for (int level = 0; level < 4; ++level) {
-        float fs[8], ss[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e) fs[e] = ss[e] = 0;
-        for (int j = kda_warp(); j < kt; j += kda_c16_warps) {
-            float ke[8], qe[8];
-#pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                const int token = kda_tile_row(e), c = 16 * j + kda_tile_column(e);
-                const float decay = kda_c16_level_decay(g + c, pitch, token, level);
-                ke[e] = k[token * pitch + c] * decay;
-                qe[e] = q[token * pitch + c] * decay;
-            }
-            const kda_tile<S> right = kda_make_tile<S>(ke);
-            kda_product<S>(fs, right, right);
-            kda_product<S>(ss, kda_make_tile<S>(qe), right);
-        }
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-            const int i = kda_tile_row(e), j = kda_tile_column(e);
-            if (j < i && kda_c16_level(i, j) == level) of_k[e] = fs[e], of_q[e] = ss[e];
-        }
-    }
+    kda_c16_level_pairs<S, 0>(q, k, g, kt, of_k, of_q);
+    kda_c16_level_pairs<S, 1>(q, k, g, kt, of_k, of_q);
+    kda_c16_level_pairs<S, 2>(q, k, g, kt, of_k, of_q);
+    kda_c16_level_pairs<S, 3>(q, k, g, kt, of_k, of_q);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
         const int at = kda_tile_row(e) * 16 + kda_tile_column(e);
