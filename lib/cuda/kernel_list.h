@@ -61,5 +61,7 @@ kernel_list list_kda_chunk16_scan();
 kernel_list list_kda_chunk16_grad();
 kernel_list list_kda_common(); ///< kda.offsets, kda.gaps
 kernel_list list_kda_fwd_recurrent();
+kernel_list list_kda_bwd_recurrent_wide();
+kernel_list list_kda_bwd_recurrent(); ///< also kda.bwd_finish, kda.bwd_params
 
 } // namespace plait::impl::cuda

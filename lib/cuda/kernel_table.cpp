@@ -58,6 +58,8 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_chunk16_scan,
         list_kda_chunk16_grad,
         list_kda_fwd_recurrent,
+        list_kda_bwd_recurrent,
+        list_kda_bwd_recurrent_wide,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

@@ -13,6 +13,10 @@ verdict kda_cpu_ref_applicable(const problem &, const profile &);
 cost kda_cpu_ref_estimate(const problem &, const profile &);
 pipeline kda_cpu_ref_build(const problem &, const profile &);
 
+verdict kda_cuda_bwd_recurrent_applicable(const problem &, const profile &);
+cost kda_cuda_bwd_recurrent_estimate(const problem &, const profile &);
+pipeline kda_cuda_bwd_recurrent_build(const problem &, const profile &);
+
 verdict kda_cuda_fwd_recurrent_applicable(const problem &, const profile &);
 cost kda_cuda_fwd_recurrent_estimate(const problem &, const profile &);
 pipeline kda_cuda_fwd_recurrent_build(const problem &, const profile &);

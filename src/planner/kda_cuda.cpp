@@ -157,7 +157,7 @@ cost kda_cuda_cost(const profile &device, double bytes, double share, double flo
     cost c;
     c.launch_seconds = launches * device.launch_seconds;
     c.memory_seconds = bytes / (device.copy_bandwidth * share);
-    c.compute_seconds = std::max(flops / (device.f32_per_second * rate), serial);
+    c.compute_seconds = flops / (device.f32_per_second * rate) + serial;
     c.seconds = c.launch_seconds + launches * block_latency_seconds +
                 std::max(c.memory_seconds, c.compute_seconds);
     return c;

@@ -39,8 +39,8 @@ void kda_add_traffic(const problem &, step &);
 /// entry of a state and token; backward runs them again.
 int64_t kda_flops(const kda_problem &);
 
-/// bytes at `share` of the copy bandwidth; flops at `rate` of the f32 units; `serial` seconds that
-/// no other block shortens; whichever is longest.
+/// The longer of bytes at `share` of the copy bandwidth and of arithmetic: flops at `rate` of the
+/// f32 units, and `serial` seconds that no other block shortens.
 cost kda_cuda_cost(const profile &, double bytes, double share, double flops, double rate,
                    double serial, int launches);
 

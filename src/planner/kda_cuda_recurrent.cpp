@@ -1,9 +1,11 @@
-// kda.fwd.cuda.recurrent.
+// kda.fwd.cuda.recurrent and kda.bwd.cuda.recurrent.
+#include "lib/cuda/kda/bwd_recurrent_layout.h"
 #include "lib/cuda/kda/fwd_recurrent_layout.h"
 #include "src/core/text.h"
 #include "src/planner/kda_cuda.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace plait::impl {
 
@@ -18,6 +20,8 @@ constexpr double register_share = 0.3;
 constexpr double token_seconds = 0.18e-6;
 constexpr double any_share = 0.02;
 constexpr double any_key_seconds = 20e-9;
+/// A token of the adjoint: three runs forward, one barrier and two passes of the adjoint.
+constexpr double adjoint_seconds = 0.9e-6;
 
 bool fwd_any(const kda_problem &p) { return kda_fwd_recurrent_any(p); }
 
@@ -40,6 +44,40 @@ int64_t fwd_scratch(const kda_problem &p, const profile &device) {
     return kda_fwd_recurrent_scratch(p, 2 * int64_t{device.sms});
 }
 
+/// Sequences of packed tokens are taken to be of one length.
+double length_of(const kda_problem &p) {
+    const double tokens = static_cast<double>(p.length);
+    return p.varlen ? tokens / static_cast<double>(std::max<int64_t>(p.sequences, 1)) : tokens;
+}
+
+// ---- Backward --------------------------------------------------------------------------------
+
+struct bwd_plan {
+    kda_bwd_recurrent_args args;
+    kda_launch launch;
+    int64_t marks, rows, sums; ///< bytes
+    double bytes;              ///< of all three
+};
+
+bwd_plan bwd_of(const kda_problem &p, const profile &device) {
+    bwd_plan b{};
+    b.args.problem = p;
+    b.launch = kda_bwd_recurrent_launch(b.args, device.sms, device.smem_per_block);
+    const auto tokens = static_cast<double>(p.batch) * static_cast<double>(p.length);
+    const auto heads = static_cast<double>(p.value_heads);
+    const double marks =
+        4.0 * static_cast<double>(b.launch.grid) * static_cast<double>(b.args.block_floats);
+    const double rows = 4.0 * static_cast<double>(b.args.tiles) * tokens * heads *
+                        static_cast<double>(kda_bwd_row(b.args.pitch));
+    b.bytes = marks + rows + tokens * heads * static_cast<double>(p.dim_k + 1);
+    if (b.bytes > 1e18) return b; // refused: the numbers below are within 64 bits
+    b.marks = 4 * b.launch.grid * b.args.block_floats;
+    b.rows = 4 * b.args.tiles * p.batch * p.length * p.value_heads * kda_bwd_row(b.args.pitch);
+    if (p.da_log.used() || p.ddt_bias.used())
+        b.sums = 4 * kda_bwd_token_blocks(p) * p.value_heads * (p.dim_k + 1);
+    return b;
+}
+
 } // namespace
 
 verdict kda_cuda_fwd_recurrent_applicable(const problem &problem, const profile &device) {
@@ -58,17 +96,13 @@ cost kda_cuda_fwd_recurrent_estimate(const problem &problem, const profile &devi
     const kda_launch l = fwd_launch(a, device);
     step s;
     kda_add_traffic(problem, s);
-    // Packed sequences are taken to be of one length.
-    const double longest = p.varlen ? static_cast<double>(p.length) /
-                                          static_cast<double>(std::max<int64_t>(p.sequences, 1))
-                                    : static_cast<double>(p.length);
     const double keys = static_cast<double>(p.dim_k);
     const double token = fwd_any(p) ? keys * any_key_seconds : token_seconds;
     const double rounds = std::max(1.0, static_cast<double>(a.blocks) /
                                             (static_cast<double>(device.sms) * 512 / l.threads));
     return kda_cuda_cost(device, static_cast<double>(s.bytes_read + s.bytes_written), state_share,
                          static_cast<double>(kda_flops(p)), fwd_any(p) ? any_share : register_share,
-                         longest * token * rounds, kda_needs_offsets(p) ? 2 : 1);
+                         length_of(p) * token * rounds, kda_needs_offsets(p) ? 2 : 1);
 }
 
 pipeline kda_cuda_fwd_recurrent_build(const problem &problem, const profile &device) {
@@ -95,6 +129,96 @@ pipeline kda_cuda_fwd_recurrent_build(const problem &problem, const profile &dev
         s.args = step_args(args);
         kda_add_traffic(problem, s);
         s.flops = kda_flops(p);
+        out.steps.push_back(std::move(s));
+    }
+    out.work.seal();
+    return out;
+}
+
+verdict kda_cuda_bwd_recurrent_applicable(const problem &problem, const profile &device) {
+    const verdict shared = kda_cuda_device(problem, device);
+    if (!shared.empty()) return shared;
+    const verdict counted = counts(problem);
+    if (!counted.empty()) return counted;
+    const kda_problem &p = problem.kda();
+    const double entries = static_cast<double>(p.dim_k) * static_cast<double>(p.dim_v);
+    if (entries * std::sqrt(static_cast<double>(p.longest())) > 1e16)
+        return text("kept states take more bytes than ", most_bytes);
+    const bwd_plan b = bwd_of(p, device);
+    if (b.bytes > 1e18) return text("the sums of tokens take more bytes than ", most_bytes);
+    return fits_memory(problem, device, kda_offsets_bytes(p, 0) + b.marks + b.rows + b.sums);
+}
+
+cost kda_cuda_bwd_recurrent_estimate(const problem &problem, const profile &device) {
+    const kda_problem &p = problem.kda();
+    const bwd_plan b = bwd_of(p, device);
+    step s;
+    kda_add_traffic(problem, s);
+    const bool any = p.dim_k > 64 * kda_tile_quads;
+    const double rounds =
+        std::max(1.0, static_cast<double>(b.args.blocks) / static_cast<double>(b.launch.grid));
+    const double token = any ? 6 * static_cast<double>(p.dim_k) * any_key_seconds : adjoint_seconds;
+    const double bytes = static_cast<double>(s.bytes_read + s.bytes_written) +
+                         2 * static_cast<double>(b.rows + b.sums);
+    return kda_cuda_cost(device, bytes, state_share, static_cast<double>(kda_flops(p)),
+                         any ? any_share : register_share, length_of(p) * token * rounds,
+                         4 + (kda_needs_offsets(p) ? 2 : 0));
+}
+
+pipeline kda_cuda_bwd_recurrent_build(const problem &problem, const profile &device) {
+    const kda_problem &p = problem.kda();
+    const bwd_plan b = bwd_of(p, device);
+    pipeline out;
+    const int first = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
+    const kda_sanitized from = kda_add_offsets(out, p, 0, first + 1);
+    kda_add_gaps(out, problem, from);
+    const auto piece = [&](const char *name, int64_t bytes, int begin, int end) {
+        return bytes > 0 ? piece_operand(out.work.book(name, bytes, begin, end), true) : operand{};
+    };
+    operand rows = piece("rows", b.rows, first, first + 1);
+    operand sums = piece("sums", b.sums, first + 1, first + 2);
+    step s;
+    s.operands = kda_operands(problem, {PLAIT_Q, PLAIT_K, PLAIT_V, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG,
+                                        PLAIT_DT_BIAS, PLAIT_STATE_IN, PLAIT_DO, PLAIT_DSTATE_OUT,
+                                        PLAIT_DV, PLAIT_DSTATE_IN});
+    s.operands.push_back(from.table);
+    s.operands.push_back(piece("marks", b.marks, first, first));
+    s.operands.push_back(rows);
+    s.operands.push_back({}); // slots: backward has none
+    kda_set_launch(s, "kda.bwd_recurrent", b.launch);
+    s.args = step_args(b.args);
+    kda_add_traffic(problem, s);
+    s.bytes_written += b.rows;
+    s.flops = kda_flops(p);
+    out.steps.push_back(std::move(s));
+
+    rows.written = false;
+    s = step{};
+    s.operands = kda_operands(problem, {PLAIT_Q, PLAIT_K, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG,
+                                        PLAIT_DT_BIAS, PLAIT_DQ, PLAIT_DK, PLAIT_DG, PLAIT_DBETA});
+    s.operands.push_back(from.table);
+    s.operands.push_back(rows);
+    s.operands.push_back(sums);
+    kda_bwd_finish_args finish{};
+    finish.problem = p;
+    finish.tiles = b.args.tiles;
+    finish.pitch = b.args.pitch;
+    kda_set_launch(s, "kda.bwd_finish", kda_bwd_finish_launch(finish));
+    s.args = step_args(finish);
+    s.bytes_read = b.rows;
+    s.bytes_written = b.sums;
+    out.steps.push_back(std::move(s));
+
+    if (p.da_log.used() || p.ddt_bias.used()) {
+        sums.written = false;
+        s = step{};
+        s.operands = {sums, kda_operand(problem, PLAIT_DA_LOG),
+                      kda_operand(problem, PLAIT_DDT_BIAS)};
+        kda_bwd_params_args params{};
+        params.problem = p;
+        kda_set_launch(s, "kda.bwd_params", kda_bwd_params_launch(params));
+        s.args = step_args(params);
+        s.bytes_read = b.sums;
         out.steps.push_back(std::move(s));
     }
     out.work.seal();

@@ -2,12 +2,13 @@
 //   kda.fwd.cuda.recurrent     kda.offsets, kda.fwd_recurrent
 //   kda.fwd.cpu.chunk          kda.fwd_chunk
 //   kda.fwd.cpu.ref            kda.ref
-//   kda.bwd.cpu.chunk          kda.bwd_chunk
-//   kda.bwd.cpu.ref            kda.ref
+//   kda.bwd.cuda.recurrent     kda.offsets, kda.gaps, kda.bwd_recurrent, ...
+//                              ... kda.bwd_finish, kda.bwd_params
 //   kda.bwd.cuda.chunk16.split kda.offsets, kda.bwd_c16_prep, kda.bwd_c16_states, kda.bwd_c16_a,
 //                              kda.bwd_c16_b2, kda.bwd_c16_b1, kda.bwd_c16_b3, kda.bwd_c16_heads,
 //                              kda.bwd_c16_sums, kda.gaps
-//   kernels of chunks          kda.gaps
+//   kda.bwd.cpu.chunk          kda.bwd_chunk
+//   kda.bwd.cpu.ref            kda.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
 // gaps for packed sequences and slots.
 #include "src/planner/kda_candidates.h"
@@ -31,12 +32,15 @@ return table;
 
 const std::vector<candidate> &kda_bwd_table() {
 static const std::vector<candidate> table = {
+    {"kda.bwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
+     kda_cuda_bwd_recurrent_applicable, kda_cuda_bwd_recurrent_estimate,
+     kda_cuda_bwd_recurrent_build},
+    {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
     {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      kda_cpu_ref_applicable, kda_cpu_ref_estimate, kda_cpu_ref_build},
-    {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
-     kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
 };
 return table;
 }

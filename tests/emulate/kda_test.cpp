@@ -124,6 +124,26 @@ TEST_CASE("emulated kda: forward in every order of threads, more keys than a til
     }
 }
 
+TEST_CASE(
+    "emulated kda: backward in every order of threads, with tails, segments and packed tokens") {
+    rng random(derive(config().seed, 30));
+    for (const auto &[k, v, t] : {std::array<int64_t, 3>{64, 36, 19},
+                                  {128, 72, 11},
+                                  {100, 8, 40},
+                                  {192, 12, 5},
+                                  {256, 20, 5},
+                                  {300, 35, 4}}) {
+        kda_call c = kda_layer(PLAIT_BACKWARD, PLAIT_BF16, 1, t, 1, 2, k, v);
+        c.gate = k % 3 ? PLAIT_GATE_BOUNDED : PLAIT_GATE_SOFTPLUS;
+        if (c.gate == PLAIT_GATE_SOFTPLUS) c.lower_bound = 0;
+        c.orientation = k % 8 == 0 && k != 192 ? PLAIT_STATE_KV : PLAIT_STATE_VK;
+        check_orders(c, random);
+        c.varlen = {3, t};
+        c.used.push_back(PLAIT_STATUS);
+        check_orders(c, random);
+    }
+}
+
 TEST_CASE("emulated kda: the table of sequences for any offsets and slots") {
     rng random(derive(config().seed, 20));
     for (int i = 0; i < 30; ++i) {

@@ -1,4 +1,4 @@
-// Golden plans of Kimi Delta Attention on CPUs, and what devices say, which have no candidate yet.
+// Golden plans of Kimi Delta Attention, and the sentences where there is none.
 #include "src/planner/operands.h"
 #include "tests/planner/golden_text.h"
 
@@ -21,6 +21,19 @@ const std::vector<std::string> &kda_corpus() {
 std::string plan_of(const std::string &token, const profile &device) {
     const problem p = problem_of(token);
     wisdom none;
+    std::string refusal; // of the backend's candidates
+    for (const ranked &r : rank(p, device, {}, none)) {
+        if (r.what->backend != device.backend) continue;
+        if (r.refusal.empty()) refusal.clear();
+        if (r.refusal.empty()) break;
+        refusal = r.refusal;
+    }
+    if (!p.empty && !refusal.empty()) {
+        // The reasons for which a legal call may have no plan: f64 on a device, and memory.
+        CHECK((contains(refusal, " is f64; the arithmetic of kda on CUDA is f32") ||
+               contains(refusal, " bytes; the device has ")));
+        return text(token, "\n  none\n");
+    }
     const choice c = choose(p, device, {}, none, nullptr);
     if (!c.what) return token + "\n  empty\n";
     return text(token, "\n  ", c.what->name, " rev ", c.what->revision, '\n',
@@ -30,9 +43,8 @@ std::string plan_of(const std::string &token, const profile &device) {
 
 } // namespace
 
-TEST_CASE("kda: golden plans, and every token of the corpus has one on every CPU") {
+TEST_CASE("kda: golden plans, and every token of the corpus has one on every profile") {
     for (const named_profile &device : profiles()) {
-        if (device.facts.backend != PLAIT_CPU) continue;
         std::string text = "# " + device.facts.fingerprint() + "\n";
         for (const std::string &token : kda_corpus()) {
             INFO(device.name, " ", token);
@@ -44,28 +56,8 @@ TEST_CASE("kda: golden plans, and every token of the corpus has one on every CPU
     }
 }
 
-TEST_CASE("kda: a device has no backward candidate, and the sentence says so") {
-    for (const named_profile &device : profiles()) {
-        if (device.facts.backend == PLAIT_CPU) continue;
-        for (const std::string &token : kda_corpus()) {
-            INFO(device.name, " ", token);
-            const problem p = problem_of(token);
-            if (p.empty || p.family == "kda.fwd") continue;
-            wisdom none;
-            const std::string sentence = sentence_of(
-                PLAIT_ERR_NOT_SUPPORTED, [&] { choose(p, device.facts, {}, none, nullptr); });
-            CHECK(sentence == text(token, ": family ", p.family,
-                                   " has no candidate on backend cuda yet; there is ", p.family,
-                                   ".cpu.ref"));
-            for (const ranked &r : rank(p, device.facts, {}, none))
-                CHECK(r.refusal == "backend cpu; this context is cuda");
-        }
-    }
-}
-
 TEST_CASE("kda: estimates grow with every extent") {
     for (const named_profile &device : profiles()) {
-        if (device.facts.backend != PLAIT_CPU) continue;
         for (const char *family : {"kda.fwd", "kda.bwd"})
             for (const char *shape :
                  {":b%:t256:h4:k64:v64", ":b2:t%:h4:k64:v64", ":b2:t256:h%:k64:v64",

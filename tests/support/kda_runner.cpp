@@ -75,6 +75,10 @@ kda_bound::kda_bound(const kda_call &call, const plait_desc *desc, const plait_p
     if (plait_plan_workspace_size(plan, &work) != PLAIT_OK)
         throw std::runtime_error(plait_last_error());
     work_ = std::make_unique<guarded>(work, 0, workspace_fill());
+    put(in);
+}
+
+void kda_bound::put(const kda_inputs &in) {
     for (tensor &t : tensors_) {
         t.before = image_of(t, in);
         t.buffer->put(t.before);
@@ -96,9 +100,9 @@ bytes kda_bound::image_of(const tensor &t, const kda_inputs &in) const {
     return image;
 }
 
-plait_status kda_bound::execute() {
+plait_status kda_bound::execute(plait_stream stream) {
     return plait_execute(plan_, args_.data(), static_cast<int>(args_.size()), work_->data(),
-                         work_->size(), target().stream());
+                         work_->size(), stream);
 }
 
 std::vector<double> kda_bound::values(plait_role role) const {
@@ -116,6 +120,16 @@ std::vector<plait_role> kda_bound::written() const {
     for (const tensor &t : tensors_)
         if ((t.access & PLAIT_WRITE) && t.role != PLAIT_STATUS) roles.push_back(t.role);
     return roles;
+}
+
+kda_outcome kda_bound::outcome() const {
+    kda_outcome out;
+    target().wait();
+    for (const plait_role role : written()) out.values[role] = values(role);
+    const std::vector<double> status = values(PLAIT_STATUS);
+    out.status = status.empty() ? 0 : static_cast<int32_t>(status[0]);
+    out.fault = damage();
+    return out;
 }
 
 std::string kda_bound::damage() const {
@@ -166,12 +180,8 @@ kda_outcome run(const kda_call &call, const kda_inputs &in, const candidate &by)
             out.fault = std::string("execute: ") + plait_last_error();
             return out;
         }
-        target().wait();
+        out = bound.outcome();
         if (on_device()) note_steps(plan.get());
-        for (const plait_role role : bound.written()) out.values[role] = bound.values(role);
-        const std::vector<double> status = bound.values(PLAIT_STATUS);
-        out.status = status.empty() ? 0 : static_cast<int32_t>(status[0]);
-        out.fault = bound.damage();
     } catch (const std::exception &e) {
         out.fault = e.what();
     }

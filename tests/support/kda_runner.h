@@ -9,13 +9,24 @@
 
 namespace plait::test {
 
+struct kda_outcome {
+    std::map<plait_role, std::vector<double>> values; ///< of the tensors that are written
+    int32_t status = 0;
+    std::string fault; ///< "" or what execute said, or what it damaged
+};
+
 /// Tensors and workspace of a call in the memory under test.
 class kda_bound {
 public:
     kda_bound(const kda_call &call, const plait_desc *desc, const plait_plan *plan,
               const kda_inputs &in);
 
-    plait_status execute();
+    plait_status execute() { return execute(target().stream()); }
+    plait_status execute(plait_stream stream);
+    /// Other inputs; outputs are poisoned again.
+    void put(const kda_inputs &in);
+    /// What has been written; waits for the device.
+    kda_outcome outcome() const;
     /// The elements of a role in the order of kda_call::shape.
     std::vector<double> values(plait_role role) const;
     /// "" or what was written that is not ours to write; waits for the device.
@@ -38,12 +49,6 @@ private:
     std::vector<tensor> tensors_;
     std::unique_ptr<guarded> work_;
     std::vector<plait_arg> args_;
-};
-
-struct kda_outcome {
-    std::map<plait_role, std::vector<double>> values; ///< of the tensors that are written
-    int32_t status = 0;
-    std::string fault; ///< "" or what execute said, or what it damaged
 };
 
 /// Candidates that apply; for a call with nothing to write one without a name.

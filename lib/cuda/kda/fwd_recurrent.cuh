@@ -68,8 +68,7 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
 #pragma unroll
         for (int x = 0; x < 2; ++x)
             if (from + warp + x * warps < item.at.length)
-                ahead[x].template load<kda_fwd_recurrent_args, false>(
-                    a, item, from + warp + x * warps, lay.columns, nullptr);
+                ahead[x].load(a, item, from + warp + x * warps, lay.columns);
     };
     const auto put = [&](int64_t from) {
 #pragma unroll
@@ -84,26 +83,28 @@ __device__ __forceinline__ void kda_fwd_tokens(const kda_fwd_recurrent_args &a,
         }
     };
     fetch(0);
+    int64_t last = 0;
     for (int64_t from = 0; from < item.at.length; from += lay.tokens) {
         __syncthreads(); // nobody reads the batch before any more, and its outputs are written
         if (from > 0) put(from - lay.tokens);
 #pragma unroll
         for (int x = 0; x < 2; ++x)
             if (from + warp + x * warps < item.at.length)
-                ahead[x].template stage<kda_fwd_recurrent_args, false>(a, item, lay, batch,
-                                                                       warp + x * warps);
+                ahead[x].stage(a, item, lay, batch, warp + x * warps);
         fetch(from + lay.tokens);
         __syncthreads(); // the batch is there, and the outputs before are read
+        last = from;
         const int64_t left = item.at.length - from;
         const int here = static_cast<int>(left < lay.tokens ? left : lay.tokens);
         for (int slot = 0; slot < here; ++slot) kda_fwd_token<Quads>(tile, lay, batch, slot);
     }
     __syncthreads(); // the last outputs are written; the next item stages behind its own barrier
-    put((item.at.length - 1) / lay.tokens * lay.tokens);
+    put(last);
 }
 
 template <int Quads>
-__global__ void __launch_bounds__(32 * kda_fwd_recurrent_warps)
+__global__ void __launch_bounds__(32 * kda_fwd_recurrent_warps,
+                                  kda_fwd_recurrent_blocks_per_sm(Quads))
     kda_fwd_recurrent(const __grid_constant__ kda_fwd_recurrent_args a) {
     extern __shared__ __align__(16) char shared[];
     float *batch = reinterpret_cast<float *>(shared);

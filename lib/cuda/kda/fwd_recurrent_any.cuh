@@ -32,6 +32,7 @@ __device__ __forceinline__ kda_any_factors kda_any_factors_of(const Args &a, con
     if (p.norm) {
         const int64_t at_q = kda_at(p.q, item.at.row, t, item.h);
         const int64_t at_k = kda_at(p.k, item.at.row, t, item.h);
+#pragma unroll 1
         for (int64_t i = threadIdx.x; i < p.dim_k; i += kda_any_columns) {
             const float x = kda_load(a.q, at_q + i * p.q.c, p.q.type);
             const float y = kda_load(a.k, at_k + i * p.k.c, p.k.type);
@@ -78,6 +79,7 @@ __global__ void __launch_bounds__(kda_any_columns)
         const int64_t column = item.column + threadIdx.x;
         const bool here = column < p.dim_v;
         const int64_t from = item.at.state * in.n + item.hv * in.h + column * in.v;
+#pragma unroll 1
         for (int64_t i = 0; i < p.dim_k; ++i)
             state[i * kda_any_columns] = here && item.at.live && in.used()
                                              ? kda_load(a.state_in, from + i * in.k, in.type)
@@ -85,6 +87,7 @@ __global__ void __launch_bounds__(kda_any_columns)
         kda_fwd_clear(a, item, item.at.gap, item.at.begin, kda_any_columns);
         const int64_t end = item.at.begin + item.at.length;
         if (!item.at.live) kda_fwd_clear(a, item, item.at.begin, end, kda_any_columns);
+#pragma unroll 1
         for (int64_t t = item.at.begin; item.at.live && t < end; ++t) {
             const kda_any_factors by = kda_any_factors_of(a, item, t, words);
             const int64_t row = item.at.row;
@@ -120,6 +123,7 @@ __global__ void __launch_bounds__(kda_any_columns)
         }
         if (!here || !out.used() || item.at.state < 0) continue;
         const int64_t to = item.at.state * out.n + item.hv * out.h + column * out.v;
+#pragma unroll 1
         for (int64_t i = 0; i < p.dim_k; ++i)
             kda_store(a.state_out, to + i * out.k, out.type, state[i * kda_any_columns]);
     }

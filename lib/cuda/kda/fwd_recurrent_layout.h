@@ -22,6 +22,11 @@ struct kda_fwd_recurrent_args {
 /// Most warps of a block; twice as many tokens are a batch.
 constexpr int kda_fwd_recurrent_warps = 4;
 
+/// Blocks that registers leave room for on an SM: what they load at a time keeps the memory busy.
+PLAIT_HD constexpr int kda_fwd_recurrent_blocks_per_sm(int quads) {
+    return quads == 1 ? 6 : quads == 2 ? 4 : 2;
+}
+
 constexpr kda_batch_layout kda_fwd_recurrent_batch(int quads, int warps) {
     return {64 * quads, warps * kda_warp_columns, 2 * warps};
 }

@@ -1,5 +1,6 @@
 // kda.gaps: zeros to O, or to the gradients of tokens, where a token belongs to no live sequence:
-// of packed sequences behind and between them, of a pool rows without a slot. A warp a token: a
+// of packed sequences behind and between them, of a pool rows without a slot,
+// without value heads all. A warp a token: a
 // binary search in the table of kda.offsets, which almost always says that there is nothing to do.
 // Bound: latency of the search, log2(sequences) reads from L2.
 #pragma once
@@ -25,7 +26,7 @@ __global__ void __launch_bounds__(kda_gaps_threads)
         const int64_t i = block * (kda_gaps_threads / 32) + threadIdx.x / 32;
         if (i >= p.batch * p.length) continue;
         const int64_t row = i / p.length, t = i - row * p.length;
-        if (kda_token_lives(p, a.table, a.slots, row, t)) continue;
+        if (p.value_heads > 0 && kda_token_lives(p, a.table, a.slots, row, t)) continue;
         kda_clear_token(p.o, a.o, row, t, p.value_heads, p.dim_v);
         kda_clear_token(p.dq, a.dq, row, t, p.heads, p.dim_k);
         kda_clear_token(p.dk, a.dk, row, t, p.heads, p.dim_k);

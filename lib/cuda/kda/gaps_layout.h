@@ -21,7 +21,9 @@ constexpr kda_launch kda_gaps_launch(kda_gaps_args &a) {
     return {"all", kda_gaps_threads, kda_grid(a.blocks), 0};
 }
 
-/// Whether there can be such tokens.
-PLAIT_HD constexpr bool kda_has_gaps(const kda_problem &p) { return p.varlen || p.pooled; }
+/// Whether there can be such tokens; without value heads dq and dk are zero everywhere.
+PLAIT_HD constexpr bool kda_has_gaps(const kda_problem &p) {
+    return p.varlen || p.pooled || p.value_heads == 0;
+}
 
 } // namespace plait::impl

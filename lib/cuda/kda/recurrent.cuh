@@ -108,20 +108,21 @@ __device__ __forceinline__ kda_item kda_item_of(const Args &a, int64_t item, int
             (item - head * a.tiles) * columns, kda_rate(p, a.a_log, hv)};
 }
 
-/// The row of a token as bits in registers: key lane + 32 j of q, k and g.
+/// The row of a token as bits in registers, fetched ahead: key lane + 32 j of q, k and g; value
+/// lane.
 template <int Quads> struct kda_raw_token {
     static constexpr int each = 2 * Quads;
-    uint32_t q[each], k[each], g[each], v, o, beta;
+    uint32_t q[each], k[each], g[each], v, beta;
 
-    /// Token t of the sequence; o: of DO, where it is in use.
-    template <class Args, bool Adjoint>
+    /// Token t of the sequence.
+    template <class Args>
     __device__ __forceinline__ void load(const Args &a, const kda_item &item, int64_t t,
-                                         int columns, const void *d_o) {
+                                         int columns) {
         const kda_problem &p = a.problem;
         const int lane = static_cast<int>(threadIdx.x % 32);
         const int64_t token = item.at.begin + t, row = item.at.row;
-        const int64_t at_q = kda_at(p.q, row, token, item.h),
-                      at_k = kda_at(p.k, row, token, item.h);
+        const int64_t at_q = kda_at(p.q, row, token, item.h);
+        const int64_t at_k = kda_at(p.k, row, token, item.h);
         const int64_t at_g = kda_at(p.g, row, token, item.hv);
 #pragma unroll
         for (int j = 0; j < each; ++j) {
@@ -133,18 +134,14 @@ template <int Quads> struct kda_raw_token {
             g[j] = kda_load_bits(a.g, at_g + i * p.g.c, p.g.type);
         }
         const int64_t column = item.column + lane;
-        v = o = 0;
-        if (lane < columns && column < p.dim_v) {
+        v = 0;
+        if (lane < columns && column < p.dim_v)
             v = kda_load_bits(a.v, kda_at(p.v, row, token, item.hv) + column * p.v.c, p.v.type);
-            if constexpr (Adjoint)
-                o = kda_load_bits(d_o, kda_at(p.d_o, row, token, item.hv) + column * p.d_o.c,
-                                  p.d_o.type);
-        }
         beta = kda_load_bits(a.beta, kda_at(p.beta, row, token, item.hv), p.beta.type);
     }
 
     /// To token `slot` of the batch in shared memory. q is normed and scaled, k normed.
-    template <class Args, bool Adjoint>
+    template <class Args>
     __device__ __forceinline__ void stage(const Args &a, const kda_item &item,
                                           const kda_batch_layout &lay, float *batch,
                                           int slot) const {
@@ -172,16 +169,70 @@ template <int Quads> struct kda_raw_token {
             batch[lay.k(slot) + i] = kf[j] * of_k;
             batch[lay.decay(slot) + i] = expf(kda_gate_of(p, item.rate, x));
         }
-        if (lane < lay.columns) {
-            batch[lay.v(slot) + lane] = kda_widen(v, p.v.type);
-            if constexpr (Adjoint) batch[lay.o(slot) + lane] = kda_widen(o, p.d_o.type);
-        }
+        if (lane < lay.columns) batch[lay.v(slot) + lane] = kda_widen(v, p.v.type);
         if (lane == 0) {
             batch[lay.beta(slot)] = kda_beta_of(p, kda_widen(beta, p.beta.type));
             batch[lay.kq(slot)] = kq;
         }
     }
 };
+
+/// The same for token t at once, with DO: a lane's keys wait in shared memory for their norm, so
+/// that tiles keep the registers.
+template <class Args>
+__device__ __forceinline__ void kda_stage_token(const Args &a, const kda_item &item,
+                                                const kda_batch_layout &lay, float *batch, int slot,
+                                                int64_t t) {
+    const kda_problem &p = a.problem;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int64_t token = item.at.begin + t, row = item.at.row;
+    const int64_t at_q = kda_at(p.q, row, token, item.h), at_k = kda_at(p.k, row, token, item.h);
+    const int64_t at_g = kda_at(p.g, row, token, item.hv);
+    float qq = 0, kk = 0, kq = 0;
+#pragma unroll 2
+    for (int i = lane; i < lay.keys; i += 32) {
+        float q = 0, k = 0, decay = 0;
+        if (i < p.dim_k) {
+            q = kda_load(a.q, at_q + i * p.q.c, p.q.type);
+            k = kda_load(a.k, at_k + i * p.k.c, p.k.type);
+            const float x =
+                kda_load(a.g, at_g + i * p.g.c, p.g.type) + kda_bias(p, a.dt_bias, item.hv, i);
+            decay = expf(kda_gate_of(p, item.rate, x));
+        }
+        qq += q * q;
+        kk += k * k;
+        kq += k * q;
+        batch[lay.q(slot) + i] = q;
+        batch[lay.k(slot) + i] = k;
+        batch[lay.decay(slot) + i] = decay;
+    }
+    const float of_q =
+        kda_inverse_norm(p, p.norm ? kda_warp_sum(qq) : 0.0f) * static_cast<float>(p.scale);
+    const float of_k = kda_inverse_norm(p, p.norm ? kda_warp_sum(kk) : 0.0f);
+    kq = kda_warp_sum(kq) * of_q * of_k;
+#pragma unroll 2
+    for (int i = lane; i < lay.keys; i += 32) {
+        batch[lay.q(slot) + i] *= of_q;
+        batch[lay.k(slot) + i] *= of_k;
+    }
+#pragma unroll 1
+    for (int x = lane; x < lay.columns; x += 32) {
+        const int64_t column = item.column + x;
+        float v = 0, d_o = 0;
+        if (column < p.dim_v) {
+            v = kda_load(a.v, kda_at(p.v, row, token, item.hv) + column * p.v.c, p.v.type);
+            d_o =
+                kda_load(a.d_o, kda_at(p.d_o, row, token, item.hv) + column * p.d_o.c, p.d_o.type);
+        }
+        batch[lay.v(slot) + x] = v;
+        batch[lay.o(slot) + x] = d_o;
+    }
+    if (lane == 0) {
+        batch[lay.beta(slot)] =
+            kda_beta_of(p, kda_load(a.beta, kda_at(p.beta, row, token, item.hv), p.beta.type));
+        batch[lay.kq(slot)] = kq;
+    }
+}
 
 /// The entries of a row of shared memory that belong to a thread's keys.
 template <int Quads>
