@@ -25,4 +25,8 @@ verdict kda_cuda_fwd_chunk64_applicable(const problem &, const profile &);
 cost kda_cuda_fwd_chunk64_estimate(const problem &, const profile &);
 pipeline kda_cuda_fwd_chunk64_build(const problem &, const profile &);
 
+verdict kda_cuda_chunk16_applicable(const problem &, const profile &);
+cost kda_cuda_chunk16_estimate(const problem &, const profile &);
+pipeline kda_cuda_chunk16_build(const problem &, const profile &);
+
 } // namespace plait::impl

@@ -5,6 +5,9 @@
 //   kda.fwd.cpu.ref            kda.ref
 //   kda.bwd.cuda.recurrent     kda.offsets, kda.gaps, kda.bwd_recurrent, ...
 //                              ... kda.bwd_finish, kda.bwd_params
+//   kda.bwd.cuda.chunk16.split kda.offsets, kda.bwd_c16_prep, kda.bwd_c16_states, kda.bwd_c16_a,
+//                              kda.bwd_c16_b2, kda.bwd_c16_b1, kda.bwd_c16_b3, kda.bwd_c16_heads,
+//                              kda.bwd_c16_sums, kda.gaps
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
@@ -35,6 +38,8 @@ static const std::vector<candidate> table = {
     {"kda.bwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
      kda_cuda_bwd_recurrent_applicable, kda_cuda_bwd_recurrent_estimate,
      kda_cuda_bwd_recurrent_build},
+    {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
     {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
