@@ -22,6 +22,7 @@ constexpr entry table[] = {
     {"kda.bwd_chunk", kda_bwd_chunk},
     {"kda.fwd_chunk", kda_fwd_chunk},
     {"kda.ref", kda_ref},
+    {"wht.lines", wht_lines},
     {"wht.ref", wht_ref},
     {"wht.simd", wht_simd},
 };

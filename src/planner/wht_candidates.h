@@ -36,6 +36,10 @@ verdict wht_cpu_simd_applicable(const problem &, const profile &);
 cost wht_cpu_simd_estimate(const problem &, const profile &);
 pipeline wht_cpu_simd_build(const problem &, const profile &);
 
+verdict wht_cpu_lines_applicable(const problem &, const profile &);
+cost wht_cpu_lines_estimate(const problem &, const profile &);
+pipeline wht_cpu_lines_build(const problem &, const profile &);
+
 verdict wht_cpu_ref_applicable(const problem &, const profile &);
 cost wht_cpu_ref_estimate(const problem &, const profile &);
 pipeline wht_cpu_ref_build(const problem &, const profile &);

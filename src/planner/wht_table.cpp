@@ -7,6 +7,7 @@
 //   wht.cuda.mma16             wht.mma16
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cpu.simd               wht.simd
+//   wht.cpu.lines              wht.lines, ...
 //   wht.cpu.ref                wht.ref
 #include "src/planner/wht_candidates.h"
 
@@ -34,6 +35,8 @@ static const std::vector<candidate> table = {
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
     {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
      wht_cpu_simd_applicable, wht_cpu_simd_estimate, wht_cpu_simd_build},
+    {"wht.cpu.lines", 1, PLAIT_CPU, narrowest::f32, true,
+     wht_cpu_lines_applicable, wht_cpu_lines_estimate, wht_cpu_lines_build},
     {"wht.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      wht_cpu_ref_applicable, wht_cpu_ref_estimate, wht_cpu_ref_build},
 };

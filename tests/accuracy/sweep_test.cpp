@@ -75,6 +75,28 @@ TEST_CASE("sweep: random problems of every form") {
     }
 }
 
+TEST_CASE("sweep: ten thousand small problems, most of them no plain rows") {
+    const int items = config().small ? 400 : on_device() ? 500 : config().brief ? 1000 : 10000;
+    for (int i = 0; i < items; ++i) {
+        const uint64_t seed = derive(config().seed, 200000 + static_cast<uint64_t>(i));
+        rng random(seed);
+        const filling how = random.pick({filling::uniform, filling::integers, filling::huge});
+        const wht_call call = random_call(random, static_cast<int>(random.between(0, 8)), 0.1);
+        check_one(seed, call, is_integer(call.x) || how != filling::huge ? how : filling::uniform,
+                  random);
+    }
+}
+
+TEST_CASE("sweep: problems of several passes, most of them no plain rows") {
+    const int items = config().small || config().brief ? 20 : on_device() ? 50 : 150;
+    for (int i = 0; i < items; ++i) {
+        const uint64_t seed = derive(config().seed, 300000 + static_cast<uint64_t>(i));
+        rng random(seed);
+        const wht_call call = random_call(random, 14 + i % 4, 0.1);
+        check_one(seed, call, i % 2 == 0 ? filling::uniform : filling::integers, random);
+    }
+}
+
 TEST_CASE("sweep: rows of every length, every floating type") {
     const int top = config().small || config().brief ? 16 : 20;
     for (int log_n = 0; log_n <= top; ++log_n)

@@ -15,15 +15,16 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 "$python" - "$plait" <<'PYTHON'
-import subprocess, sys
+import os, subprocess, sys
 import numpy as np
 
-def run(token, **files):
+def run(token, level=None, **files):
     args = [sys.argv[1], "run", token, "--backend", "cpu"]
     for name, array in files.items():
         np.save(name + ".npy", array)
         args += ["--in", f"{name}={name}.npy"]
-    subprocess.run(args + ["--out", "y=y.npy"], check=True, stdout=subprocess.DEVNULL)
+    env = dict(os.environ, PLAIT_CPU_ISA=level) if level else None
+    subprocess.run(args + ["--out", "y=y.npy"], check=True, stdout=subprocess.DEVNULL, env=env)
     return np.load("y.npy")
 
 def hadamard(n):
@@ -49,6 +50,50 @@ y = run("wht:bf16:b5:n64", x=np.ones((5, 64), "f4"))
 assert y.dtype == np.uint16
 wide = (y.astype("u4") << 16).view("f4")
 assert (wide[:, 0] == 64).all() and (wide[:, 1:] == 0).all()
+# Every type, order and set of axes against products with a matrix, one axis after the other.
+try:
+    from scipy.linalg import hadamard as published
+    assert (published(64) == hadamard(64)).all()
+except ImportError:
+    print("SciPy is not here: its Hadamard matrix was not compared")
+def ordered(n, order):
+    h = hadamard(n)
+    changes = (h[:, 1:] != h[:, :-1]).sum(axis=1)
+    if order == "seq":
+        return h[np.argsort(changes)]
+    if order == "dya":
+        return h[[int(format(r, "b").zfill(n.bit_length() - 1)[::-1], 2) if n > 1 else 0
+                  for r in range(n)]]
+    return h
+shapes = ["n1024", "n64:b33", "b3:n32:b7", "n16:n8:b5:n4", "b70:n4", "n2048:b40", "n64:n256"]
+kinds = [("f32", "f4", 4e-7), ("f64", "f8", 1e-15), ("c64", "c8", 4e-7), ("c128", "c16", 1e-15),
+         ("i32", "i4", 0), ("i64", "i8", 0), ("f16", "f2", 5e-4)]
+for at, axes in enumerate(shapes):
+    fields = axes.split(":")
+    extents = [int(f[1:]) for f in fields]
+    for k, (name, kind, tolerance) in enumerate(kinds):
+        order = ("", "seq", "dya")[(at + k) % 3]
+        x = random.integers(-9, 10, extents).astype(kind)
+        if kind[0] != "i":
+            x = (x / 7 + (1j * x[::-1] / 3 if kind[0] == "c" else 0)).astype(kind)
+        want = x.astype("c16" if kind[0] == "c" else "i8" if kind[0] == "i" else "f8")
+        for axis, f in enumerate(fields):
+            if f[0] == "n":
+                h = ordered(extents[axis], order).astype(want.dtype)
+                want = np.moveaxis(np.tensordot(h, want, ([1], [axis])), 0, axis)
+        y = run(f"wht:{name}:{axes}" + (":" + order if order else ""), x=x)
+        bound = tolerance * np.linalg.norm(want)
+        assert np.linalg.norm(y.astype(want.dtype) - want) <= bound, (name, axes, order)
+# The bits of a result are the same at every instruction level.
+for token, shape, kind in [
+        ("wht:c64:b3:n512", (3, 512), "c8"), ("wht:f32:n48.h12s:b5:adj", (48, 5), "f4"),
+        ("wht:f64:n32:n32:seq:scale=0.3", (32, 32), "f8"), ("wht:bf16:n64:b19", (64, 19), "f4"),
+        ("wht:f32:b9:n80.h40:scale=0.1", (9, 80), "f4")]:
+    x = random.standard_normal(shape)
+    x = (x + 1j * x[::-1]).astype(kind) if kind[0] == "c" else x.astype(kind)
+    best = run(token, x=x)
+    for level in ["AVX2", "SSE4", "SCALAR"] if os.uname().machine == "x86_64" else []:
+        assert run(token, level, x=x).tobytes() == best.tobytes(), (token, level)
 # What NumPy may save and plait must refuse.
 for bad, word in [(np.asfortranarray(x), "Fortran"), (x.astype(">f8"), "big endian"),
                   (x[:, :32], "shape"), (x.astype("f4"), "f4")]:

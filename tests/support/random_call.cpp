@@ -101,9 +101,9 @@ double random_scale(rng &r, const wht_call &c, bool power_of_two) {
 
 } // namespace
 
-wht_call random_call(rng &r, int log_limit) {
+wht_call random_call(rng &r, int log_limit, double plain_share) {
     wht_call c;
-    const bool plain = r.chance(0.5);
+    const bool plain = r.chance(plain_share);
     c.x = random_type(r);
     if (plain) {
         c.x = r.pick({PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16});

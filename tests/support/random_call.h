@@ -5,9 +5,9 @@
 
 namespace plait::test {
 
-/// Any form that a descriptor can take, of at most about 2^log_limit elements; half of them are the
-/// plain rows that fast kernels take, with strides, offsets, types and scales of every kind.
-wht_call random_call(rng &random, int log_limit);
+/// Any form that a descriptor can take, of at most about 2^log_limit elements; a share of them are
+/// the plain rows that fast kernels take, with strides, offsets, types and scales of every kind.
+wht_call random_call(rng &random, int log_limit, double plain_share = 0.5);
 
 /// Rows of 2^log_n in one type. Variant 0: packed, several rows; 1: a gap between rows, one element
 /// off, in place; 2: odd row count, a scale, gaps that differ for X and Y.
