@@ -10,6 +10,8 @@ struct kernel_list {
     int count;
 };
 
+kernel_list list_wht_any_float();
+kernel_list list_wht_any_integer();
 kernel_list list_wht_block_f32();
 kernel_list list_wht_block_f64();
 kernel_list list_wht_block_f16();

@@ -7,6 +7,8 @@ namespace plait::impl::cuda {
 const void *find_kernel(const char *kernel, const char *variant) {
     using list_fn = kernel_list (*)();
     static constexpr list_fn lists[] = {
+        list_wht_any_float,
+        list_wht_any_integer,
         list_wht_block_f32,
         list_wht_block_f64,
         list_wht_block_f16,

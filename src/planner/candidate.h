@@ -35,6 +35,8 @@ struct candidate {
     verdict (*applicable)(const problem &, const profile &);
     cost (*estimate)(const problem &, const profile &);  ///< only after applicable() was ""
     pipeline (*build)(const problem &, const profile &); ///< only after applicable() was ""
+    /// Takes what others take too: chosen where no other is, or where it was measured to be faster.
+    bool general = false;
 };
 
 /// THE LISTS: wht_table.cpp, conv1d_table.cpp, kda_table.cpp.

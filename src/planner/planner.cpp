@@ -86,6 +86,7 @@ public:
             if (a.row.measured.has_value() != b.row.measured.has_value())
                 return a.row.measured.has_value();
             if (a.row.measured) return *a.row.measured < *b.row.measured;
+            if (a.row.what->general != b.row.what->general) return b.row.what->general;
             return a.row.estimate.seconds < b.row.estimate.seconds;
         });
     }

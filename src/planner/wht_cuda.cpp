@@ -17,16 +17,6 @@ bool floating(scalar s) {
     return s == scalar::f64 || s == scalar::f32 || s == scalar::f16 || s == scalar::bf16;
 }
 
-/// An architecture in the list means its code and its PTX, so everything newer runs it too.
-verdict built_for(const profile &device) {
-    const int have = device.cc_major * 10 + device.cc_minor;
-    for (const int arch : device.built)
-        if (arch <= have) return "";
-    if (device.built.empty()) return "this build holds no CUDA kernels";
-    return text("this build holds kernels from ", device.built.front(), " up; the device is ",
-                device.cc_major, '.', device.cc_minor);
-}
-
 verdict block_rule(const wht_rows &r, const profile &device) {
     const int longest = wht_longest_block(r.x, r.y);
     if (!wht_block_exists(r.x, r.y, std::min(r.log_n, longest)))
@@ -88,12 +78,21 @@ pipeline build(const problem &p, const profile &device, const wht_pass_kind &kin
 
 } // namespace
 
+verdict wht_cuda_built_for(const profile &device) {
+    const int have = device.cc_major * 10 + device.cc_minor;
+    for (const int arch : device.built)
+        if (arch <= have) return "";
+    if (device.built.empty()) return "this build holds no CUDA kernels";
+    return text("this build holds kernels from ", device.built.front(), " up; the device is ",
+                device.cc_major, '.', device.cc_minor);
+}
+
 verdict wht_cuda_shared_rules(const problem &problem, const profile &device, wht_rows *r) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     const verdict shape = wht_as_rows(problem, r);
     if (!shape.empty()) return shape;
     if (!floating(r->x)) return text("x is ", scalar_name(r->x), "; needs f16, bf16, f32 or f64");
-    return built_for(device);
+    return wht_cuda_built_for(device);
 }
 
 verdict wht_cuda_block_applicable(const problem &p, const profile &d) {

@@ -6,6 +6,7 @@
 //   wht.cuda.two_pass.tiled    wht.block, wht.columns_tiled
 //   wht.cuda.mma16             wht.mma16
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
+//   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.lines              wht.lines, ...
 //   wht.cpu.ref                wht.ref
@@ -33,6 +34,8 @@ static const std::vector<candidate> table = {
      wht_cuda_mma16_applicable, wht_cuda_mma16_estimate, wht_cuda_mma16_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
+    {"wht.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_any_applicable, wht_cuda_any_estimate, wht_cuda_any_build, true},
     {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
      wht_cpu_simd_applicable, wht_cpu_simd_estimate, wht_cpu_simd_build},
     {"wht.cpu.lines", 1, PLAIT_CPU, narrowest::f32, true,

@@ -1,5 +1,6 @@
 // Every kernel that a plan can choose, in every variant, at least once: the run that the checkers
 // of memory, races and barriers watch.
+#include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
@@ -80,6 +81,9 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.columns_tiled ") + l.variant);
                 }
     compiled.insert("wht.l2_reset u32");
+    for (int n = 0; n <= static_cast<int>(wht_any_number::checked); ++n)
+        compiled.insert(std::string("wht.any ") +
+                        wht_any_number_name(static_cast<wht_any_number>(n)));
     const std::set<std::string> ran = noted_steps();
     int missing = 0;
     for (const std::string &one : compiled)

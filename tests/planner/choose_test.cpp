@@ -65,6 +65,7 @@ public:
 
 const char *const shuffle_steps = "wht.block wht.columns_shuffle";
 const char *const tiled_steps = "wht.block wht.columns_tiled";
+const char *const any_steps = "wht.any wht.any";
 /// Bytes that start anywhere: only passes over the memory take them.
 const char *const token = "wht:f32:b1024:n262144:x.a4";
 
@@ -98,7 +99,7 @@ TEST_CASE("rank: admissible first and best first, each refusal is a sentence") {
         const problem p = problem_of(t);
         const std::vector<ranked> rows = rank(p, h200, {}, known);
         REQUIRE(rows.size() == candidates_of("wht").size());
-        bool refusals = false;
+        bool refusals = false, general = false;
         double before = 0;
         for (const ranked &r : rows) {
             if (!r.refusal.empty()) {
@@ -106,7 +107,9 @@ TEST_CASE("rank: admissible first and best first, each refusal is a sentence") {
                 continue;
             }
             CHECK_FALSE(refusals);
-            CHECK(r.estimate.seconds >= before);
+            CHECK_FALSE((general && !r.what->general)); // what takes everything comes behind
+            if (r.what->general == general) CHECK(r.estimate.seconds >= before);
+            general = r.what->general;
             before = r.estimate.seconds;
             CHECK(r.work_bytes == r.what->build(p, h200).work.bytes());
         }
@@ -159,7 +162,7 @@ TEST_CASE("filters: backend, pattern, workspace, math, determinism") {
 
     pref.workspace_limit = 1024;
     CHECK(contains(refused(half, "h200", pref),
-                   "wht.cuda.multi_pass: its workspace of 1073741824 bytes is over the limit of "
+                   "wht.cuda.any: its workspace of 1073741824 bytes is over the limit of "
                    "1024"));
     pref.workspace_limit = 1073741824;
     CHECK(chosen(half, "h200", pref) == "wht.cuda.multi_pass");
@@ -172,12 +175,17 @@ TEST_CASE("filters: backend, pattern, workspace, math, determinism") {
 }
 
 TEST_CASE("not supported names the nearest candidate and its rule") {
-    const auto says = [](const char *t, const char *part) {
-        const std::string sentence = refused(t, "h200", {});
+    // What the kernels for rows refuse: wht.cuda.any takes everything.
+    preferences rows;
+    rows.pattern = "-*.any";
+    const auto says = [&](const char *t, const char *part) {
+        const std::string sentence = refused(t, "h200", rows);
         INFO(sentence);
         CHECK(contains(sentence, std::string(t) + ": no candidate applies on cuda/9.0/132sm/"));
         CHECK(contains(sentence, "the nearest is wht.cuda."));
         CHECK(contains(sentence, part));
+        if (!contains(part, "tensors and workspace"))
+            CHECK(chosen(t, "h200", {}) == "wht.cuda.any");
     };
     says("wht:i32:n65536", "x is i32; needs f16, bf16, f32 or f64");
     says("wht:c64:n1024", "x is c64; needs f16, bf16, f32 or f64");
@@ -259,6 +267,7 @@ TEST_CASE("wisdom_only plans from wisdom or not at all") {
     CHECK(contains(sentence_of(PLAIT_ERR_NO_WISDOM, [&] { choose(p, h200, pref, known, nullptr); }),
                    token));
     const problem integers = problem_of("wht:i32:n65536");
+    pref.pattern = "-*.any";
     (void)sentence_of(PLAIT_ERR_NOT_SUPPORTED,
                       [&] { choose(integers, h200, pref, known, nullptr); });
 }
@@ -279,7 +288,7 @@ TEST_CASE("measuring: best first, recorded, and not repeated") {
         CHECK(c.source == choice_source::measured);
         CHECK(c.measured == 5e-4);
         CHECK(kernels(c.steps) == shuffle_steps);
-        REQUIRE(device.order.size() == 3);
+        REQUIRE(device.order.size() == 4);
         for (size_t i = 0; i < device.order.size(); ++i)
             CHECK(device.order[i] == kernels(before[i].what->build(p, h200)));
         for (const double budget : device.budgets) CHECK(budget > 0);
@@ -288,7 +297,7 @@ TEST_CASE("measuring: best first, recorded, and not repeated") {
             CHECK(known.find(p.token, h200.fingerprint(), candidate_named(name)));
 
         c = choose(p, h200, with_rigor(rigor), known, &device);
-        CHECK(device.order.size() == 3);
+        CHECK(device.order.size() == 4);
         CHECK(c.source == choice_source::wisdom);
         CHECK(choose(p, h200, with_rigor(rigor), known, nullptr).source == choice_source::wisdom);
     }
@@ -331,7 +340,7 @@ TEST_CASE("a candidate that cannot be measured is passed over") {
     const choice c =
         choose(problem_of(token), profile_named("h200"), with_rigor(PLAIT_MEASURE), known, &device);
     CHECK(std::string(c.what->name) == "wht.cuda.two_pass.shuffle");
-    CHECK(device.order.size() == 3);
+    CHECK(device.order.size() == 4);
 
     // A backend that answers nonsense has not measured.
     device.answers[tiled_steps] = {-1.0, std::nullopt, 0};
@@ -342,6 +351,7 @@ TEST_CASE("a candidate that cannot be measured is passed over") {
 
     device.answers[tiled_steps].error = failure(PLAIT_ERR_OUT_OF_MEMORY, "no 4 GB for scratch");
     device.answers[shuffle_steps].error = device.answers[tiled_steps].error;
+    device.answers[any_steps].error = device.answers[tiled_steps].error;
     wisdom none;
     CHECK(contains(sentence_of(PLAIT_ERR_OUT_OF_MEMORY,
                                [&] {
@@ -385,7 +395,7 @@ TEST_CASE("threads plan with one wisdom: one measurement at a time, each once") 
     for (std::thread &t : threads) t.join();
     CHECK(right == 30);
     CHECK(device.most == 1);
-    CHECK(device.order.size() == 3);
+    CHECK(device.order.size() == 4);
 }
 
 TEST_CASE("the log tells what was chosen and why the others were not") {

@@ -1,6 +1,7 @@
 // Golden plans: what is chosen for every token of the corpus on every profile, with all numbers
 // that reach a launch.
 #include "lib/cpu/wht/simd_args.h"
+#include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
@@ -47,6 +48,15 @@ std::string arguments(const step &s) {
         const auto a = args_of<wht_l2_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " slots=", a.slots, " lead=", a.lead, " scale=", a.scale);
+    }
+    if (s.kernel == "wht.any") {
+        const auto a = args_of<wht_any_args>(s);
+        std::string stages;
+        for (int i = 0; i < a.stages; ++i) stages += text(i == 0 ? "" : ",", int{a.stage[i]});
+        return text(scalar_name(a.type[0]), "->", scalar_name(a.type[1]), " tiles=", a.tiles,
+                    " bits=", a.bits, " factor=", a.factor, " stages=", stages,
+                    " digits=", a.digits, " chunks=", a.chunks, " ordered=", a.axes,
+                    " scale=", a.scale);
     }
     if (s.kernel == "wht.l2_reset") return text("count=", args_of<wht_l2_reset_args>(s).count);
     if (s.kernel == "wht.simd") {

@@ -1,0 +1,126 @@
+// wht.cuda.any: every problem, in passes of wht.any.
+#include "lib/cuda/wht/l2_layout.h"
+#include "src/planner/wht_any_passes.h"
+#include "src/planner/wht_candidates.h"
+#include "src/planner/wht_cuda_cost.h"
+
+#include <algorithm>
+
+namespace plait::impl {
+
+namespace {
+
+/// Part of the copy bandwidth that a pass is taken to reach: an estimate.
+constexpr double pass_share = 0.4;
+/// Bytes that memory moves for an element that lies alone.
+constexpr double sector_bytes = 32;
+
+int64_t work_bytes(const wht_any_plan &plan) {
+    return plan.uses_work ? plan.elements * scalar_bytes(wht_any_number_type(plan.number)) : 0;
+}
+
+int64_t flops(const wht_any_plan &plan, const wht_any_args &a) {
+    const int64_t parts =
+        plan.number == wht_any_number::c64 || plan.number == wht_any_number::c128 ? 2 : 1;
+    return plan.elements * parts * (a.stages + a.factor - 1 + (a.scale != 1.0 ? 1 : 0));
+}
+
+int64_t moved(const wht_any_plan &plan, const wht_any_args &a, wht_any_side side) {
+    return plan.elements * scalar_bytes(a.type[side]);
+}
+
+} // namespace
+
+verdict wht_cuda_any_applicable(const problem &problem, const profile &device) {
+    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
+    if (problem.empty) return "the problem is empty: there is nothing to run";
+    const verdict built = wht_cuda_built_for(device);
+    if (!built.empty()) return built;
+    const wht_any_plan plan = plan_wht_any(problem.wht(), device);
+    if (!plan.refusal.empty()) return plan.refusal;
+    return fits_memory(problem, device, work_bytes(plan));
+}
+
+cost wht_cuda_any_estimate(const problem &problem, const profile &device) {
+    const wht_any_plan plan = plan_wht_any(problem.wht(), device);
+    const bool wide = plan.number == wht_any_number::f64 || plan.number == wht_any_number::c128;
+    const double rate = wide ? device.f64_per_second : device.f32_per_second;
+    cost sum;
+    for (const wht_any_pass &pass : plan.passes) {
+        const wht_any_args &a = pass.args;
+        const double busy =
+            std::min(1.0, static_cast<double>(a.tiles) / static_cast<double>(device.sms));
+        double bytes = 0;
+        for (const wht_any_side side : {wht_any_in, wht_any_out}) {
+            const double run =
+                static_cast<double>(pass.elements[side] * scalar_bytes(a.type[side]));
+            bytes += static_cast<double>(moved(plan, a, side)) * std::max(1.0, sector_bytes / run);
+        }
+        const double memory = bytes / (device.copy_bandwidth * pass_share * busy);
+        const double compute =
+            static_cast<double>(flops(plan, a)) / (rate * wht_cost::additions * busy);
+        sum.memory_seconds += memory;
+        sum.compute_seconds += compute;
+        sum.launch_seconds += device.launch_seconds;
+        sum.seconds +=
+            std::max(memory, compute) + device.launch_seconds + 4 * wht_cost::block_latency_seconds;
+    }
+    if (problem.wht().overflow) {
+        sum.launch_seconds += device.launch_seconds;
+        sum.seconds += device.launch_seconds;
+    }
+    return sum;
+}
+
+pipeline wht_cuda_any_build(const problem &problem, const profile &device) {
+    const wht_problem &p = problem.wht();
+    const wht_any_plan plan = plan_wht_any(p, device);
+    pipeline out;
+    if (p.overflow) {
+        step reset;
+        reset.kernel = "wht.l2_reset";
+        reset.variant = "u32";
+        reset.block = wht_l2_reset_threads;
+        reset.operands = {role_operand(PLAIT_OVERFLOW, true)};
+        wht_l2_reset_args zero{};
+        zero.count = 1;
+        reset.args = step_args(zero);
+        reset.bytes_written = 4;
+        out.steps.push_back(std::move(reset));
+    }
+    int piece = -1;
+    if (plan.uses_work) {
+        const int first = static_cast<int>(out.steps.size());
+        piece = out.work.book("mid", work_bytes(plan), first,
+                              first + static_cast<int>(plan.passes.size()) - 1);
+    }
+    for (const wht_any_pass &pass : plan.passes) {
+        const wht_any_args &a = pass.args;
+        const auto has = [&](wht_any_extra e) {
+            return a.extra[wht_any_in] == e || a.extra[wht_any_out] == e;
+        };
+        step one;
+        one.kernel = "wht.any";
+        one.variant = wht_any_number_name(plan.number);
+        one.block = wht_any_threads;
+        one.smem_bytes = plan.smem_bytes(pass);
+        const int64_t together = std::clamp<int64_t>(device.smem_per_sm / one.smem_bytes, 1, 8);
+        one.grid = std::min<int64_t>(a.tiles, device.sms * together);
+        const bool first = &pass == &plan.passes.front();
+        one.operands = {pass.from_work ? piece_operand(piece, false)
+                                       : role_operand(first ? PLAIT_X : PLAIT_Y, false),
+                        pass.to_work ? piece_operand(piece, true) : role_operand(PLAIT_Y, true),
+                        has(wht_any_extra::signs) ? role_operand(PLAIT_SIGNS, false) : operand{},
+                        has(wht_any_extra::diag) ? role_operand(PLAIT_DIAG, false) : operand{},
+                        p.overflow ? role_operand(PLAIT_OVERFLOW, true) : operand{}};
+        one.args = step_args(a);
+        one.bytes_read = moved(plan, a, wht_any_in);
+        one.bytes_written = moved(plan, a, wht_any_out);
+        one.flops = flops(plan, a);
+        out.steps.push_back(std::move(one));
+    }
+    out.work.seal();
+    return out;
+}
+
+} // namespace plait::impl

@@ -1,0 +1,94 @@
+// wht.cuda.any through the API, on a device whose kernels are emulated: random problems of every
+// form, and those that need several passes.
+#include "tests/emulate/orders.h"
+#include "tests/support/random_call.h"
+#include "tests/support/report.h"
+#include "tests/support/runner.h"
+
+#include <doctest/doctest.h>
+
+namespace plait::test {
+namespace {
+
+constexpr const char *name = "wht.cuda.any";
+
+/// `orders`: how many of the ways to run threads.
+void check_any(const wht_call &call, filling how, rng &random, int orders) {
+    const desc_ptr desc = desc_of(call);
+    const std::string token = token_of(desc.get());
+    CAPTURE(token);
+    const wht_data data = random_data(call, how, random);
+    const expectation ref = reference(call, data);
+    const candidate by{name, "f32", ""};
+    bytes first;
+    for (const emulation::settings &order : walking_orders) {
+        if (orders-- == 0) break;
+        emulation::current_settings() = order;
+        const outcome out = run(call, data, by);
+        CHECK(out.fault == "");
+        if (first.empty()) first = out.y;
+        CHECK_MESSAGE(out.y == first, "the order of threads changes the result");
+        if (call.overflow) CHECK((out.overflow != 0) == ref.overflow);
+    }
+    note_count("emulated plans of wht.cuda.any");
+    if (is_integer(call.x) || (how == filling::integers && exact_sums(call))) {
+        CHECK(first_difference(call, ref, first) == "");
+        return;
+    }
+    const double ratio = worst_ratio(call, ref, first, roundoff_of(by, call));
+    CHECK(ratio <= 1);
+    note_ratio(name, ratio, token, config().seed);
+}
+
+} // namespace
+
+TEST_CASE("emulated wht.any: random problems of every form") {
+    for (int i = 0; i < 60; ++i) {
+        rng random(derive(config().seed, static_cast<uint64_t>(7000 + i)));
+        filling how = random.pick({filling::uniform, filling::integers, filling::huge});
+        const wht_call call = random_call(random, 9);
+        if (how == filling::huge && !is_integer(call.x)) how = filling::integers;
+        check_any(call, how, random, 3);
+    }
+}
+
+TEST_CASE("emulated wht.any: several passes") {
+    std::vector<wht_call> calls;
+    const auto add = [&](plait_dtype x, std::vector<int64_t> extents) -> wht_call & {
+        calls.emplace_back();
+        calls.back().x = x;
+        calls.back().extents = std::move(extents);
+        return calls.back();
+    };
+    add(PLAIT_F32, {2, 1 << 15}).x_offset = 1; // in Y between passes
+    add(PLAIT_C128, {1 << 13}).alias = true;
+    add(PLAIT_BF16, {3, 1 << 14}).x_strides = {(1 << 14) + 7, 1}; // in the workspace
+    add(PLAIT_C64, {1 << 14}).order = PLAIT_SEQUENCY;
+    wht_call &dyadic = add(PLAIT_I32, {2, 1 << 7, 1 << 8});
+    dyadic.axes = 6;
+    dyadic.order = PLAIT_DYADIC;
+    dyadic.alias = true;
+    wht_call &columns = add(PLAIT_F64, {3, 1 << 10, 37});
+    columns.axes = 2;
+    columns.y_strides = {1 << 16, 50, 1};
+    wht_call &transposed = add(PLAIT_F32, {1 << 8, 1 << 7});
+    transposed.axes = 1;
+    transposed.x_strides = {1, 1 << 8};
+    wht_call &checked = add(PLAIT_I64, {40 << 9});
+    checked.factor = {{0, PLAIT_H40}};
+    checked.overflow = checked.signs = true;
+    wht_call &inner = add(PLAIT_F32, {1 << 9, 28});
+    inner.axes = 3;
+    inner.factor = {{1, PLAIT_H28_WILLIAMSON}};
+    inner.adjoint = true;
+    wht_call &bits = add(PLAIT_C64, {1 << 15});
+    bits.bits = 0x5a5d;
+    bits.diag = PLAIT_C64;
+    bits.alias = true;
+    for (size_t i = 0; i < calls.size(); ++i) {
+        rng random(derive(config().seed, 7100 + i));
+        check_any(calls[i], filling::integers, random, 1 + static_cast<int>(i % 2));
+    }
+}
+
+} // namespace plait::test
