@@ -251,7 +251,7 @@ PLAIT_API plait_status plait_wht_set_factor(plait_desc *desc, int axis, plait_wh
 PLAIT_API plait_status plait_wht_set_order(plait_desc *desc, plait_wht_order order);
 PLAIT_API plait_status plait_wht_set_adjoint(plait_desc *desc, int enable);
 PLAIT_API plait_status plait_wht_set_scale(plait_desc *desc, double scale); /* integers: only 1 */
-/* A promise about integer data: |x| <= bound. It admits candidates that need it. */
+/* A promise: X holds integers, in any real type, |x| <= bound. Some candidates need it. */
 PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
 
 /* ---- Descriptors: causal depthwise convolution -------------------------------------------

@@ -28,6 +28,8 @@ kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
 kernel_list list_wht_mma16_f16();
 kernel_list list_wht_mma16_bf16();
+kernel_list list_wht_kron_tf32();
+kernel_list list_wht_kron_int8(); ///< i32, f32, f64
 kernel_list list_wht_l2_f32();
 kernel_list list_wht_l2_f64();
 kernel_list list_wht_l2_half(); ///< f16 and bf16

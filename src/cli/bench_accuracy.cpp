@@ -80,7 +80,7 @@ double measure_error(const planned &p, const std::string &token, const std::vect
     const cases::fetch outputs = [&](const cases::slice &s, void *packed) {
         after.read(s, *cases::find_tensor(tensors, s.part.role), set.where.at(s.part.role), packed);
     };
-    return judge->check(which, p.narrow, inputs, outputs).values.error;
+    return judge->check(which, p.how, inputs, outputs).values.error;
 }
 
 } // namespace plait::cli

@@ -4,6 +4,15 @@
 
 namespace plait::cli {
 
+namespace {
+
+cases::rounding rounding_of(const std::string &narrowest) {
+    if (narrowest == "stored") return cases::rounding::stored;
+    return narrowest == "tf32" ? cases::rounding::tf32 : cases::rounding::sums;
+}
+
+} // namespace
+
 std::vector<candidate_row> list_candidates(const session &s, const plait_desc *desc) {
     const std::string text = cases::text_of([&](char *buf, size_t cap, size_t *size) {
         return plait_candidates_print(s.context.get(), desc, s.preferences.get(), PLAIT_JSON, buf,
@@ -14,7 +23,7 @@ std::vector<candidate_row> list_candidates(const session &s, const plait_desc *d
     for (const nlohmann::json &j : document.at("candidates"))
         rows.push_back(
             {j.at("candidate").get<std::string>(), j.at("verdict").get<std::string>() != "no",
-             j.at("narrowest").get<std::string>() == "stored", j.at("reason").get<std::string>()});
+             rounding_of(j.at("narrowest").get<std::string>()), j.at("reason").get<std::string>()});
     return rows;
 }
 
@@ -26,13 +35,14 @@ std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool a
             if (row.applies)
                 plans.push_back(
                     {cases::make_plan(s.context.get(), desc, s.preferences_for(row.name).get()),
-                     row.name, row.narrow});
+                     row.name, row.how});
     if (!plans.empty()) return plans;
     // Also where nothing applies: the library's sentence says which rule failed.
-    planned chosen{cases::make_plan(s.context.get(), desc, s.preferences.get()), "", false};
+    planned chosen{cases::make_plan(s.context.get(), desc, s.preferences.get()), "",
+                   cases::rounding::sums};
     chosen.candidate = cases::candidate_of(chosen.plan.get());
     for (const candidate_row &row : rows)
-        if (row.name == chosen.candidate) chosen.narrow = row.narrow;
+        if (row.name == chosen.candidate) chosen.how = row.how;
     plans.push_back(std::move(chosen));
     return plans;
 }

@@ -1,6 +1,7 @@
 // The candidate list of a problem, as the library prints it in JSON.
 #pragma once
 
+#include "src/cli/case/check.h"
 #include "src/cli/options.h"
 
 #include <string>
@@ -11,7 +12,7 @@ namespace plait::cli {
 struct candidate_row {
     std::string name;
     bool applies;
-    bool narrow;        ///< rounds to the narrowest type of the call between passes
+    cases::rounding how;
     std::string reason; ///< when it does not apply
 };
 
@@ -21,7 +22,7 @@ std::vector<candidate_row> list_candidates(const session &s, const plait_desc *d
 struct planned {
     cases::plan_ptr plan;
     std::string candidate;
-    bool narrow;
+    cases::rounding how;
 };
 std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool all);
 

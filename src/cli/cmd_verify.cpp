@@ -106,7 +106,7 @@ verdict verify_plan(const planned &p, const std::vector<tensor> &tensors, const 
         after.emplace(t.role, std::move(now));
     }
     const cases::check_result checked =
-        judge.check(which, p.narrow, fetch_from(inputs), fetch_from(after));
+        judge.check(which, p.how, fetch_from(inputs), fetch_from(after));
     v.values = checked.values;
     if (v.damage.empty()) v.damage = checked.wrong;
     return v;

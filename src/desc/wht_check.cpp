@@ -68,7 +68,7 @@ void wht_descriptor::check_types() const {
         contradiction("scale=", scale_, " is not between ", double{FLT_MIN}, " and ",
                       double{FLT_MAX}, ", the range of f32, in which x=", x.name, " and y=", y.name,
                       " accumulate");
-    if (bound_ && !integer)
+    if (bound_ && x.what == kind::complex)
         contradiction("bound=", *bound_, " is a promise about integers, and x is ", x.name);
 }
 

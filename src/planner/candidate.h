@@ -23,7 +23,8 @@ struct cost {
 ///   f64     always F64
 ///   f32     the accumulate type: F64 where the call has an F64 tensor, else F32
 ///   stored  as narrow as the narrowest tensor of the call: rounds between passes
-enum class narrowest { exact, f64, f32, stored };
+///   tf32    rounds F32 operands to TF32, 11 bits; only where the caller said math=tf32
+enum class narrowest { exact, f64, f32, stored, tf32 };
 
 struct candidate {
     const char *name; ///< "wht.cuda.two_pass.tiled"

@@ -125,6 +125,8 @@ private:
             if (const tensor *half = half_tensor(problem_))
                 return text("it rounds to ", dtype_of(half->dtype).name,
                             " between passes; math=f32 does not admit it");
+        if (pref_.math != PLAIT_MATH_TF32 && c.operands == narrowest::tf32)
+            return "it rounds F32 operands to TF32; needs math=tf32";
         reached = stage::determinism;
         if (pref_.determinism == PLAIT_RUN_TO_RUN && !c.run_to_run)
             return "its sums depend on the order of blocks; determinism=run_to_run excludes it";

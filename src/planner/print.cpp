@@ -207,6 +207,7 @@ const char *narrowest_name(narrowest n) {
     case narrowest::f64: return "f64";
     case narrowest::f32: return "f32";
     case narrowest::stored: return "stored";
+    case narrowest::tf32: return "tf32";
     }
     return "?";
 }

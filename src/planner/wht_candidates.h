@@ -67,6 +67,18 @@ verdict wht_cuda_mma16_applicable(const problem &, const profile &);
 cost wht_cuda_mma16_estimate(const problem &, const profile &);
 pipeline wht_cuda_mma16_build(const problem &, const profile &);
 
+verdict wht_cuda_kron_tf32_applicable(const problem &, const profile &);
+cost wht_cuda_kron_tf32_estimate(const problem &, const profile &);
+pipeline wht_cuda_kron_tf32_build(const problem &, const profile &);
+
+verdict wht_cuda_kron_3xtf32_applicable(const problem &, const profile &);
+cost wht_cuda_kron_3xtf32_estimate(const problem &, const profile &);
+pipeline wht_cuda_kron_3xtf32_build(const problem &, const profile &);
+
+verdict wht_cuda_kron_int8_applicable(const problem &, const profile &);
+cost wht_cuda_kron_int8_estimate(const problem &, const profile &);
+pipeline wht_cuda_kron_int8_build(const problem &, const profile &);
+
 verdict wht_cuda_two_pass_tiled_applicable(const problem &, const profile &);
 cost wht_cuda_two_pass_tiled_estimate(const problem &, const profile &);
 pipeline wht_cuda_two_pass_tiled_build(const problem &, const profile &);

@@ -59,6 +59,12 @@ inline constexpr double columns_shuffle[4][5] = {
 inline constexpr double mma16_vector[9] = {.98, .98, .98, .98, .98, .98, .98, .97, .94};
 inline constexpr double mma16_element = .60;
 
+/// wht.kron_tf32 with one and with three terms, of a first probe at 2^14 on an H200; shorter rows
+/// have shorter products and are taken as the same.
+inline constexpr double kron_tf32 = .73, kron_3xtf32 = .38;
+/// wht.kron_int8: operations of an element and modulus beside the products, counted, not measured.
+inline constexpr double kron_int8_operations = 40;
+
 /// Lengths beyond the tables cost what the longest one does.
 constexpr int column(int log, int first, int last) {
     return log < first ? 0 : log > last ? last - first : log - first;

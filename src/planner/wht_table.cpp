@@ -5,6 +5,9 @@
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
 //   wht.cuda.two_pass.tiled    wht.block, wht.columns_tiled
 //   wht.cuda.mma16             wht.mma16
+//   wht.cuda.kron_tf32         wht.kron_tf32
+//   wht.cuda.kron_3xtf32       wht.kron_tf32
+//   wht.cuda.kron_int8         wht.kron_int8
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
@@ -32,6 +35,12 @@ static const std::vector<candidate> table = {
      wht_cuda_two_pass_tiled_build},
     {"wht.cuda.mma16", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_mma16_applicable, wht_cuda_mma16_estimate, wht_cuda_mma16_build},
+    {"wht.cuda.kron_tf32", 1, PLAIT_CUDA, narrowest::tf32, true,
+     wht_cuda_kron_tf32_applicable, wht_cuda_kron_tf32_estimate, wht_cuda_kron_tf32_build},
+    {"wht.cuda.kron_3xtf32", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_kron_3xtf32_applicable, wht_cuda_kron_3xtf32_estimate, wht_cuda_kron_3xtf32_build},
+    {"wht.cuda.kron_int8", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_kron_int8_applicable, wht_cuda_kron_int8_estimate, wht_cuda_kron_int8_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
     {"wht.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,

@@ -243,6 +243,12 @@ inline int __ffs(int v) { return __builtin_ffs(v); }
 inline unsigned __umulhi(unsigned a, unsigned b) {
     return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
 }
+inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<int64_t>(a) * b >> 32); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+inline int __float2int_rn(float v) { return static_cast<int>(std::nearbyint(v)); }
+inline int __double2int_rn(double v) { return static_cast<int>(std::nearbyint(v)); }
 inline int min(int a, int b) { return b < a ? b : a; }
 inline int max(int a, int b) { return a < b ? b : a; }
 inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }

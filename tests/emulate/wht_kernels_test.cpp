@@ -4,6 +4,8 @@
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
+#include "lib/cuda/wht/kron_int8_layout.h"
+#include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
 #include "tests/emulate/orders.h"
@@ -27,7 +29,7 @@ plait_dtype dtype_of(scalar s) { return static_cast<plait_dtype>(s); }
 /// What all launches of a call share but its pointers; `fill(x, y)` makes the arguments.
 template <class Fill>
 void check_kernel(const char *kernel, const wht_launch &l, int64_t grid, const wht_call &c,
-                  const Fill &fill) {
+                  const Fill &fill, double more = 0) {
     const std::string name = std::string(kernel) + ' ' + l.variant;
     CAPTURE(name);
     const void *func = cuda::find_kernel(kernel, l.variant);
@@ -56,11 +58,15 @@ void check_kernel(const char *kernel, const wht_launch &l, int64_t grid, const w
         if (first.empty()) first = y.get();
         CHECK_MESSAGE(y.get() == first, "the order of threads changes the result");
     }
-    const double u = roundoff(c.accumulates_f64() ? PLAIT_F64 : PLAIT_F32);
+    note_count("emulated instantiations");
+    if (is_integer(c.x)) {
+        CHECK(first_difference(c, reference(c, data), first) == "");
+        return;
+    }
+    const double u = roundoff(c.accumulates_f64() ? PLAIT_F64 : PLAIT_F32) + more;
     const double ratio = worst_ratio(c, reference(c, data), first, u);
     CHECK(ratio <= 1);
     note_ratio(kernel, ratio, name, config().seed);
-    note_count("emulated instantiations");
 }
 
 void check_block(scalar x, scalar y, int log_n, bool vector) {
@@ -113,6 +119,58 @@ void check_mma16(scalar type, int log_n, bool vector) {
             return wht_mma16_args{
                 px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
         });
+}
+
+/// Two tiles and one that is not full, on two blocks; a single tile where it is a row.
+wht_call kron_call(scalar type, int log_n, const wht_launch &l) {
+    const int64_t n = int64_t{1} << log_n;
+    wht_call c;
+    c.x = dtype_of(type);
+    c.extents = {l.rows_per_tile == 1 ? 2 : 2 * l.rows_per_tile + 1, n};
+    c.x_strides = {n + 16, 1};
+    c.y_strides = {n + 8, 1};
+    if (type != scalar::i32) c.scale = -0.375;
+    return c;
+}
+
+void check_kron_tf32(int log_n, int terms) {
+    wht_launch l{};
+    REQUIRE(wht_kron_tf32_launch(scalar::f32, scalar::f32, log_n, terms, &l));
+    const wht_call c = kron_call(scalar::f32, log_n, l);
+    // two products of operands with 11 bits
+    const double more = terms == 1 ? 2 * 0x1p-11 / (log_n + 1) : 0;
+    check_kernel(
+        "wht.kron_tf32", l, l.rows_per_tile == 1 ? 1 : 2, c,
+        [&](const void *px, void *py) {
+            return wht_kron_tf32_args{px,
+                                      py,
+                                      c.extents[0],
+                                      c.strides(PLAIT_X)[0],
+                                      c.strides(PLAIT_Y)[0],
+                                      c.scale_value()};
+        },
+        more);
+}
+
+void check_kron_int8(scalar type, int log_n, int moduli) {
+    wht_launch l{};
+    REQUIRE(wht_kron_int8_launch(type, type, log_n, &l));
+    wht_call c = kron_call(type, log_n, l);
+    c.bound =
+        std::min(wht_kron_reach(moduli) >> log_n, int64_t{1} << (type == scalar::f64 ? 53 : 24));
+    check_kernel("wht.kron_int8", l, l.rows_per_tile == 1 ? 1 : 2, c,
+                 [&](const void *px, void *py) {
+                     wht_kron_int8_args a{};
+                     a.x = px;
+                     a.y = py;
+                     a.rows = c.extents[0];
+                     a.x_row_stride = c.strides(PLAIT_X)[0];
+                     a.y_row_stride = c.strides(PLAIT_Y)[0];
+                     a.scale = c.scale_value();
+                     a.moduli = moduli;
+                     a.whole = wht_kron_whole(moduli);
+                     return a;
+                 });
 }
 
 void check_cluster(scalar x, int log_n) {
@@ -207,6 +265,19 @@ TEST_CASE("emulated wht.mma16: every instantiation") {
     for (const scalar type : {scalar::f16, scalar::bf16})
         for (int k = 7; k <= 15; ++k)
             for (const bool vector : {true, false}) check_mma16(type, k, vector);
+}
+
+TEST_CASE("emulated wht.kron_tf32: one and three terms") {
+    for (const int k : {9, 10, 11, 14}) check_kron_tf32(k, 1);
+    for (const int k : {9, 12}) check_kron_tf32(k, 3);
+}
+
+TEST_CASE("emulated wht.kron_int8: from one modulus to all") {
+    for (const scalar type : {scalar::i32, scalar::f32, scalar::f64})
+        check_kron_int8(type, 10, wht_kron_moduli_of(type));
+    check_kron_int8(scalar::i32, 12, 4);
+    check_kron_int8(scalar::f32, 13, 1);
+    check_kron_int8(scalar::f64, 11, 2);
 }
 
 TEST_CASE("emulated wht.cluster: every instantiation") {

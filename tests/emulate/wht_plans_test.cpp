@@ -10,20 +10,21 @@
 namespace plait::test {
 namespace {
 
-void check_call(const wht_call &call, filling how, rng &random, std::set<std::string> &ran) {
+void check_call(const wht_call &call, filling how, rng &random, std::set<std::string> &ran,
+                plait_math math = PLAIT_MATH_DEFAULT) {
     const desc_ptr desc = desc_of(call);
     const std::string token = token_of(desc.get());
     CAPTURE(token);
     const wht_data data = random_data(call, how, random);
     const expectation ref = reference(call, data);
-    for (const candidate &by : applicable(desc.get())) {
+    for (const candidate &by : applicable(desc.get(), math)) {
         // it has a test of its own, of problems that only it takes
         if (by.name == "wht.cuda.any" && call.elements() > 1 << 12) continue;
         CAPTURE(by.name);
         bytes first;
         for (const emulation::settings &order : walking_orders) {
             emulation::current_settings() = order;
-            const outcome out = run(call, data, by);
+            const outcome out = run(call, data, by, math);
             CHECK(out.fault == "");
             if (first.empty()) first = out.y;
             CHECK_MESSAGE(out.y == first, "the order of threads changes the result");
@@ -54,6 +55,12 @@ TEST_CASE("emulated plans: rows of every length and type, by every candidate") {
                            variant == 1 ? filling::integers : filling::uniform, random, ran);
             }
     rng random(1);
+    check_call(rows_call(random, PLAIT_F32, 9, 0), filling::uniform, random, ran, PLAIT_MATH_TF32);
+    for (const plait_dtype type : {PLAIT_F32, PLAIT_F64}) { // a promise of integers
+        wht_call whole = rows_call(random, type, 10, 0);
+        whole.bound = 1000;
+        check_call(whole, filling::integers, random, ran);
+    }
     const desc_ptr any = desc_of(rows_call(random, PLAIT_F32, 1, 0));
     for (const candidate &c : candidates(context(), any.get(), PLAIT_MATH_DEFAULT))
         CHECK_MESSAGE(ran.count(c.name) == (c.name.find(".cuda.") != std::string::npos), c.name);

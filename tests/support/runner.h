@@ -9,7 +9,7 @@ namespace plait::test {
 /// A candidate as plait_candidates_print lists it.
 struct candidate {
     std::string name;
-    std::string narrowest; ///< "exact", "f64", "f32", "stored"
+    std::string narrowest; ///< "exact", "f64", "f32", "stored", "tf32"
     std::string reason;    ///< why not; empty when applicable
     bool applicable() const { return reason.empty(); }
 };

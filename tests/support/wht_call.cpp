@@ -246,8 +246,9 @@ wht_data random_data(const wht_call &c, filling how, rng &random) {
                                   : random.between(-limit, limit));
             else
                 store(part, d.x.data(), at,
-                      how == filling::integers ? static_cast<double>(random.between(-limit, limit))
-                                               : random.sign_unit());
+                      how == filling::integers || c.bound
+                          ? static_cast<double>(random.between(-limit, limit))
+                          : random.sign_unit());
         }
     if (c.signs) {
         d.signs.resize(static_cast<size_t>(c.span(PLAIT_SIGNS)));

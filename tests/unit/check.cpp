@@ -126,6 +126,7 @@ TEST_CASE("what looks odd and is legal") {
              "wht:f32:n8:scale=0",               //
              "wht:f32:n8:scale=-0",              //
              "wht:i32:n8:bound=0",               //
+             "wht:f64:n8:bound=3",               //
              "wht:i32:n8:y.i64",                 //
              "wht:f64:n8:y.bf16",                //
              "wht:c128:n8:+diag:y.c64:diag.f64", //

@@ -34,4 +34,24 @@ PLAIT_HD constexpr mma_place matrix_place_transposed(int lane, int half) {
     return {lane % 4 * 2 + half, lane / 4};
 }
 
+// ---- mma.m16n8k8 of TF32: a word is an element; mma.m16n8k32 of bytes: four in a row. D as above.
+
+constexpr int mma_inner_tf32 = 8, mma_inner_s8 = 32;
+
+PLAIT_HD constexpr mma_place mma_tf32_place_a(int lane, int word) {
+    return {lane / 4 + word % 2 * 8, lane % 4 + word / 2 * 4};
+}
+
+PLAIT_HD constexpr mma_place mma_tf32_place_b(int lane, int word) {
+    return {lane % 4 + word * 4, lane / 4};
+}
+
+PLAIT_HD constexpr mma_place mma_s8_place_a(int lane, int word, int byte) {
+    return {lane / 4 + word % 2 * 8, lane % 4 * 4 + byte + word / 2 * 16};
+}
+
+PLAIT_HD constexpr mma_place mma_s8_place_b(int lane, int word, int byte) {
+    return {lane % 4 * 4 + byte + word * 16, lane / 4};
+}
+
 } // namespace plait::impl

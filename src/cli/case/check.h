@@ -15,6 +15,13 @@ namespace plait::cases {
 /// they come from (host image, device) is the caller's business.
 using fetch = std::function<void(const slice &part, void *packed)>;
 
+/// What a candidate rounds on the way, beside its sums.
+enum class rounding {
+    sums,   ///< nothing
+    stored, ///< to the narrowest type of the call
+    tf32,   ///< operands of both of two products to TF32
+};
+
 struct check_result {
     deviation values;
     std::string wrong; ///< "" or which flag is not what it should be
@@ -26,8 +33,7 @@ public:
     virtual int64_t parts() const = 0;
     virtual int64_t elements() const = 0; ///< of the input, of one part
     /// `inputs` gives every tensor as it was before the call, `outputs` as it is behind it.
-    /// `narrow`: the candidate rounds to the narrowest type of the call on the way.
-    virtual check_result check(const std::vector<int64_t> &which, bool narrow, const fetch &inputs,
+    virtual check_result check(const std::vector<int64_t> &which, rounding how, const fetch &inputs,
                                const fetch &outputs) = 0;
 };
 

@@ -154,7 +154,7 @@ deviation conv1d_checker::compare(const buffers &b, const tensor &t, int64_t cha
                             got.data(), want.data(), size.data(), n);
 }
 
-check_result conv1d_checker::check(const std::vector<int64_t> &which, bool narrow,
+check_result conv1d_checker::check(const std::vector<int64_t> &which, rounding how,
                                    const fetch &inputs, const fetch &outputs) {
     unit_ = unit_roundoff(PLAIT_F32);
     double widest = unit_;
@@ -164,7 +164,7 @@ check_result conv1d_checker::check(const std::vector<int64_t> &which, bool narro
             if (t.dtype == PLAIT_F64) unit_ = 2 * unit_roundoff(PLAIT_F64);
             widest = std::max(widest, unit_roundoff(t.dtype));
         }
-    if (narrow) unit_ = widest;
+    if (how == rounding::stored) unit_ = widest;
 
     check_result result;
     buffers b;

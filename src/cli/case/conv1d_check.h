@@ -11,7 +11,7 @@ public:
     conv1d_checker(const std::string &token, const std::vector<tensor> &tensors);
     int64_t parts() const override { return parts_.extent('c'); }
     int64_t elements() const override { return parts_.extent('b') * parts_.extent('t'); }
-    check_result check(const std::vector<int64_t> &which, bool narrow, const fetch &inputs,
+    check_result check(const std::vector<int64_t> &which, rounding how, const fetch &inputs,
                        const fetch &outputs) override;
 
 private:

@@ -105,7 +105,7 @@ input::input(const token_parts &parts, const tensor &t, const input_options &opt
     : dtype_(t.dtype), seed_(options.seed * 512 + static_cast<uint64_t>(t.role)), limit_(1000),
       is_index_(is_index(t.role)) {
     if (const std::string bound = parts.option("bound"); !bound.empty())
-        limit_ = std::strtoll(bound.c_str(), nullptr, 10);
+        limit_ = std::strtoll(bound.c_str(), nullptr, 10), whole_ = !is_integer(dtype_);
     if (parts.is_kda()) {
         // Gates decay, keys are shorter than 1 and beta lies between 0 and 1: the state stays
         // small.
@@ -137,6 +137,24 @@ void input::read(int64_t first, int64_t count, void *to) const {
     fill_options fill;
     fill.seed = seed_;
     fill.integer_limit = limit_;
+    if (whole_) {
+        const int64_t exact = dtype_ == PLAIT_F64   ? int64_t{1} << 53
+                              : dtype_ == PLAIT_F32 ? int64_t{1} << 24
+                              : dtype_ == PLAIT_F16 ? 1 << 11
+                                                    : 1 << 8;
+        fill.integer_limit = std::min(limit_, exact);
+        int64_t numbers[512];
+        double values[512];
+        for (int64_t begin = 0; begin < count; begin += 512) {
+            const int64_t n = std::min<int64_t>(512, count - begin);
+            fill_random(PLAIT_I64, fill, first + begin, n, numbers);
+            for (int64_t i = 0; i < n; ++i) values[i] = static_cast<double>(numbers[i]);
+            from_double(dtype_, values, n,
+                        static_cast<char *>(to) +
+                            static_cast<size_t>(begin) * bytes_for(dtype_, 1));
+        }
+        return;
+    }
     fill_random(dtype_, fill, first, count, to);
     if (from_ == -1 && to_ == 1) return;
     double values[512];

@@ -24,6 +24,7 @@ private:
     uint64_t seed_;
     int64_t limit_;
     bool is_index_;
+    bool whole_ = false;        ///< floats hold integers: the token promises a bound
     double from_ = -1, to_ = 1; ///< range of floats
     std::vector<int64_t> indices_;
 };

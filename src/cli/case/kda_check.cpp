@@ -133,7 +133,7 @@ deviation kda_checker::compare(const buffers &from, const tensor &t, int64_t hea
     return worst;
 }
 
-check_result kda_checker::check(const std::vector<int64_t> &which, bool, const fetch &inputs,
+check_result kda_checker::check(const std::vector<int64_t> &which, rounding, const fetch &inputs,
                                 const fetch &outputs) {
     check_result result;
     buffers b;

@@ -16,7 +16,7 @@ public:
     int64_t elements() const override {
         return parts_.extent('b') * parts_.extent('t') * parts_.extent('k');
     }
-    check_result check(const std::vector<int64_t> &which, bool narrow, const fetch &inputs,
+    check_result check(const std::vector<int64_t> &which, rounding how, const fetch &inputs,
                        const fetch &outputs) override;
 
 private:

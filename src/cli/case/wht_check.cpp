@@ -21,13 +21,14 @@ std::string judges(const token_parts &parts, const std::vector<tensor> &tensors,
 
 } // namespace
 
-tolerance wht_tolerance(const token_parts &parts, plait_dtype x, plait_dtype y, bool narrow) {
+tolerance wht_tolerance(const token_parts &parts, plait_dtype x, plait_dtype y, rounding how) {
     if (is_integer(y)) return {0, y, true};
     const bool wide = real_of(y) == PLAIT_F64;
     double u = unit_roundoff(wide ? PLAIT_F64 : PLAIT_F32);
-    if (narrow) u = std::max({u, unit_roundoff(x), unit_roundoff(y)});
+    if (how == rounding::stored) u = std::max({u, unit_roundoff(x), unit_roundoff(y)});
     const int m = std::max(1, parts.factor_orders());
-    return {(parts.stages() + m) * u, y, false};
+    const double products = how == rounding::tf32 ? 2 * 0x1p-11 : 0;
+    return {(parts.stages() + m) * u + products, y, false};
 }
 
 wht_checker::wht_checker(const std::string &token, const std::vector<tensor> &tensors, bool quick)
@@ -68,10 +69,10 @@ std::vector<double> wht_checker::diag_of(int64_t transform, const fetch &inputs)
     return pairs;
 }
 
-check_result wht_checker::check(const std::vector<int64_t> &which, bool narrow, const fetch &inputs,
-                                const fetch &outputs) {
+check_result wht_checker::check(const std::vector<int64_t> &which, rounding how,
+                                const fetch &inputs, const fetch &outputs) {
     const tensor &x = *find_tensor(tensors_, PLAIT_X), &y = *find_tensor(tensors_, PLAIT_Y);
-    const tolerance tol = wht_tolerance(parts_, x.dtype, y.dtype, narrow);
+    const tolerance tol = wht_tolerance(parts_, x.dtype, y.dtype, how);
     const int64_t n = parts_.length();
     const size_t numbers = static_cast<size_t>(parts_of(x.dtype)), length = static_cast<size_t>(n);
     const bool integer = is_integer(x.dtype);
