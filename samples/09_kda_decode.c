@@ -65,9 +65,9 @@ static const int32_t slots[PROMPTS] = {3, 0};
 /* The roles that all three calls have in common, then those of one. */
 static void run(plait_exec *exec, struct inputs *in, float (*o)[H][V], int count,
                 const plait_arg *others) {
-    plait_arg args[16] = {{PLAIT_Q, in->q},       {PLAIT_K, in->k},         {PLAIT_V, in->v},
-                          {PLAIT_G, in->g},       {PLAIT_BETA, in->beta},   {PLAIT_O, o},
-                          {PLAIT_A_LOG, a_log},   {PLAIT_DT_BIAS, dt_bias}};
+    plait_arg args[16] = {{PLAIT_Q, in->q},     {PLAIT_K, in->k},        {PLAIT_V, in->v},
+                          {PLAIT_G, in->g},     {PLAIT_BETA, in->beta},  {PLAIT_O, o},
+                          {PLAIT_A_LOG, a_log}, {PLAIT_DT_BIAS, dt_bias}};
     for (int i = 0; i < count; ++i) args[8 + i] = others[i];
     check(plait_exec_run_args(exec, args, 8 + count));
 }
@@ -101,8 +101,8 @@ int main(void) {
 
     /* Two sequences of at most 11 of the 17 tokens; 5 slots, -1 would be a sequence without one.
      * A prompt starts without history: no state is read, only written. */
-    plait_exec *prefill = make("kda.fwd:f32:b1:t17:h2:k16:v24:" LAYER
-                               ":seqs=2.11:slots=5.-1:+dt_bias+state_out");
+    plait_exec *prefill =
+        make("kda.fwd:f32:b1:t17:h2:k16:v24:" LAYER ":seqs=2.11:slots=5.-1:+dt_bias+state_out");
     run(prefill, &packed, prefilled, 3,
         (plait_arg[]){{PLAIT_STATE_OUT, pool},
                       {PLAIT_SLOTS, (void *)slots},
@@ -116,9 +116,8 @@ int main(void) {
         for (int p = 0; p < PROMPTS; ++p)
             copy_token(&token, p, &prompt[p], (int)(offsets[p + 1] - offsets[p]) + t);
         run(step, &token, o, 3,
-            (plait_arg[]){{PLAIT_STATE_IN, pool},
-                          {PLAIT_STATE_OUT, pool},
-                          {PLAIT_SLOTS, (void *)slots}});
+            (plait_arg[]){
+                {PLAIT_STATE_IN, pool}, {PLAIT_STATE_OUT, pool}, {PLAIT_SLOTS, (void *)slots}});
         for (int p = 0; p < PROMPTS; ++p) memcpy(decoded[p][t], o[p], sizeof o[p]);
     }
     plait_exec_destroy(step);

@@ -39,7 +39,8 @@ struct parameters {
 };
 enum { BIASES = H * K };
 
-static alignas(16) float q[T][H][K], k[T][H][K], v[T][H][V], g[T][H][K], beta[T][H], target[OUTPUTS];
+static alignas(16) float q[T][H][K], k[T][H][K], v[T][H][V], g[T][H][K], beta[T][H],
+    target[OUTPUTS];
 
 static void forward(plait_exec *layer, struct parameters *with, float *o) {
     check(plait_exec_run_args(layer,
