@@ -42,6 +42,9 @@ if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda conv1d_fwd
     suite cuda conv1d_bwd
     suite cuda conv1d_update --latency
+    suite cuda kda_fwd
+    suite cuda kda_bwd
+    suite cuda kda_decode --latency
 fi
 for family in wht conv1d; do
     suffix=.1thread suite cpu "${family}_cpu" --threads 1

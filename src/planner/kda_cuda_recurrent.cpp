@@ -34,8 +34,12 @@ kda_launch fwd_launch(kda_fwd_recurrent_args &a, const profile &device) {
 verdict counts(const problem &problem) {
     const kda_problem &p = problem.kda();
     constexpr int64_t most = INT64_C(1) << 40;
-    if (p.dim_k > most || p.dim_v > most || p.sequences > most || p.value_heads > most)
-        return text("an extent is beyond ", most);
+    for (const int64_t extent : {p.dim_k, p.dim_v, p.sequences, p.value_heads, p.length, p.slots})
+        if (extent > most) return text("an extent of ", extent, " is beyond ", most);
+    if (static_cast<double>(kda_places(p)) * static_cast<double>(p.value_heads) *
+            static_cast<double>(p.dim_v + 1) >
+        1e17)
+        return text("its sequences and heads are more than a launch counts");
     return fits_counts(problem);
 }
 

@@ -1,5 +1,5 @@
 // Kimi Delta Attention through the C API: what each new function refuses, roles of execute, plans,
-// devices without candidates, wisdom.
+// what devices refuse, wisdom.
 #include "tests/api/common.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // kda.bwd_finish: rows of sums to gradients. A block has 32 tokens of a row of the call and a value
 // head: a thread a key adds up the tiles of dg, takes it through the gate and adds up what DT_BIAS
 // and A_LOG get; dbeta likewise; the first value head of a group adds up dq and dk of all of them,
-// a warp a token, and takes them through the norm. Tokens of nobody are left to kda.gaps.
+// a warp a token, and takes them through the norm, in f64. Tokens of nobody are left to kda.gaps.
 // kda.bwd_params: DT_BIAS and A_LOG over blocks of tokens: 8 strands a key, then these in order.
 // Every sum has an order that the problem alone decides. Bound: the traffic of rows, read once
 // (twice for dq and dk of normed rows).
@@ -40,18 +40,26 @@ __device__ __forceinline__ void kda_bwd_normed(const kda_bwd_finish_args &a, con
     const kda_problem &p = a.problem;
     const int64_t token = row * p.length + t, h = hv / p.group();
     const int64_t at = kda_at(from, row, t, h), lane = threadIdx.x % 32;
-    float squares = 0, dot = 0;
-    for (int64_t i = lane; p.norm && i < p.dim_k; i += 32) {
-        const float x = kda_load(base, at + i * from.c, from.type);
+    if (!p.norm) {
+        for (int64_t i = lane; i < p.dim_k; i += 32)
+            kda_store(out, kda_at(to, row, t, h) + i * to.c, to.type,
+                      scale * kda_bwd_group_sum(a, token, hv, first + i));
+        return;
+    }
+    // What is not along the row may be 1e-6 of two terms where there are few keys.
+    double squares = 0, dot = 0;
+    for (int64_t i = lane; i < p.dim_k; i += 32) {
+        const double x = kda_load(base, at + i * from.c, from.type);
         squares += x * x;
         dot += x * (scale * kda_bwd_group_sum(a, token, hv, first + i));
     }
-    const float inverse = kda_inverse_norm(p, p.norm ? kda_warp_sum(squares) : 0.0f);
-    const float along = p.norm ? kda_warp_sum(dot) * inverse * inverse : 0.0f;
+    squares = kda_warp_sum(squares) + p.eps;
+    const double inverse = 1 / sqrt(squares), along = kda_warp_sum(dot) / squares;
     for (int64_t i = lane; i < p.dim_k; i += 32) {
-        const float dy = scale * kda_bwd_group_sum(a, token, hv, first + i);
-        const float x = p.norm ? kda_load(base, at + i * from.c, from.type) : 0.0f;
-        kda_store(out, kda_at(to, row, t, h) + i * to.c, to.type, inverse * (dy - x * along));
+        const double dy = scale * kda_bwd_group_sum(a, token, hv, first + i);
+        const double x = kda_load(base, at + i * from.c, from.type);
+        kda_store(out, kda_at(to, row, t, h) + i * to.c, to.type,
+                  static_cast<float>(inverse * (dy - x * along)));
     }
 }
 

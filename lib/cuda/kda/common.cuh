@@ -191,7 +191,7 @@ __device__ __forceinline__ float kda_beta_adjoint(const kda_problem &p, float b,
 // ---- Sums ------------------------------------------------------------------------------------
 
 /// Over the warp; every lane has the same bits.
-__device__ __forceinline__ float kda_warp_sum(float v) {
+template <class T> __device__ __forceinline__ T kda_warp_sum(T v) {
 #pragma unroll
     for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffffu, v, by);
     return v;
