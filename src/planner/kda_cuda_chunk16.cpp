@@ -16,8 +16,9 @@ namespace {
 /// Shares of what the device could do (estimates until they are measured): of the copy bandwidth,
 /// of its f32 units by shuffled operands, and of them by what tensor cores do beside.
 constexpr double memory_share = 0.7, wide_rate = 0.12, tensor_rate = 4;
-/// A chunk of a scan when nothing hides its chain of products.
-constexpr double scan_seconds = 1.2e-6;
+/// A chunk of a scan when nothing hides its chain of products, each tile of keys in it, and each
+/// warp of the block, which share the way to memory.
+constexpr double scan_seconds = 0.5e-6, scan_tile_seconds = 0.07e-6, scan_warp_seconds = 0.05e-6;
 
 /// Token-heads from which on tensor cores pay; below, launches take the time.
 constexpr int64_t fewest = 128;
@@ -75,7 +76,8 @@ kda_c16_args args_of(const kda_problem &p) {
 class chunk16_plan {
 public:
     explicit chunk16_plan(const problem &what)
-        : problem_(what), p_(what.kda()), a_(args_of(p_)), wide_(is_wide(p_)) {}
+        : problem_(what), p_(what.kda()), a_(args_of(p_)), wide_(is_wide(p_)),
+          record_(kda_c16_record_of(a_.kt, a_.vt, wide_)) {}
 
     pipeline build() {
         const bool chunks = a_.slots > 0, rows = chunks && wants_rows(p_);
@@ -107,7 +109,7 @@ public:
         if (wants_sums(p_)) {
             kda_launch l{"all", 1024, 1, 1024 * 8};
             l.grid = kda_grid(p_.value_heads * kda_ceil_div(16 * a_.kt + 1, 32));
-            add("kda.bwd_c16_sums", l, {}, {partial_}, {}, {PLAIT_DA_LOG, PLAIT_DDT_BIAS});
+            add("kda.bwd_c16_sums", l, {}, {{partial_}}, {}, {PLAIT_DA_LOG, PLAIT_DDT_BIAS});
         }
         kda_add_gaps(out_, problem_, found_);
         out_.work.seal();
@@ -119,50 +121,70 @@ private:
     const kda_problem &p_;
     kda_c16_args a_;
     bool wide_;
+    kda_c16_record record_;
     pipeline out_;
     kda_sanitized found_;
     int records_ = -1, states_ = -1, dstates_ = -1, errors_ = -1, dvalues_ = -1, through_ = -1,
         heads_ = -1, partial_ = -1;
 
     using roles = std::vector<plait_role>;
-    using pieces = std::vector<int>;
+    /// A piece, and the share of its bytes that a step touches.
+    struct part {
+        int piece;
+        double share = 1;
+    };
+    using parts = std::vector<part>;
+
+    /// So many bytes of the records.
+    part of_records(int bytes) const {
+        return {records_, static_cast<double>(bytes) / record_.size};
+    }
 
     void add_chunks(bool rows) {
         const roles tokens = {PLAIT_Q, PLAIT_K, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG, PLAIT_DT_BIAS};
+        const int values = a_.vt * record_.tile_bytes();
         if (a_.slots > 0) {
             roles of_prep = tokens;
             of_prep.push_back(PLAIT_DO);
             add("kda.bwd_c16_prep",
                 kda_c16_chunk_launch(a_, wide_, kda_c16_rows_bytes(a_.kt, kda_c16_prep_spare)),
-                of_prep, {}, {records_}, {});
+                of_prep, {}, {{records_}}, {});
             if (rows)
                 add("kda.bwd_c16_states", kda_c16_scan_launch(a_, wide_, false),
-                    {PLAIT_V, PLAIT_STATE_IN}, {records_}, {states_, errors_}, {});
+                    {PLAIT_V, PLAIT_STATE_IN}, {of_records(record_.forward_bytes())},
+                    {{states_}, {errors_}}, {});
         }
         if (a_.slots > 0 || p_.dstate_in.used())
             add("kda.bwd_c16_a", kda_c16_scan_launch(a_, wide_, true), {PLAIT_DSTATE_OUT},
-                {records_}, {dstates_, dvalues_}, {PLAIT_DV, PLAIT_DSTATE_IN});
+                {of_records(record_.reverse_bytes() + values)}, {{dstates_}, {dvalues_}},
+                {PLAIT_DV, PLAIT_DSTATE_IN});
         if (!rows) return;
         add("kda.bwd_c16_b2", kda_c16_chunk_launch(a_, wide_, 0), {},
-            {records_, states_, dstates_, dvalues_}, {through_}, {});
-        add("kda.bwd_c16_b1", kda_c16_chunk_launch(a_, wide_, 0), {}, {dstates_, errors_},
-            {through_}, {});
+            {of_records(values), {states_}, {dstates_}, {dvalues_}}, {{through_, 2.0 / 3}}, {});
+        add("kda.bwd_c16_b1", kda_c16_chunk_launch(a_, wide_, 0), {}, {{dstates_}, {errors_}},
+            {{through_, 1.0 / 3}}, {});
         roles rows_out = {PLAIT_DG, PLAIT_DBETA};
         if (p_.group() == 1) rows_out.insert(rows_out.end(), {PLAIT_DQ, PLAIT_DK});
         add("kda.bwd_c16_b3",
             kda_c16_chunk_launch(a_, wide_, kda_c16_rows_bytes(a_.kt, kda_c16_b3_spare)), tokens,
-            {records_, errors_, dvalues_, through_}, {heads_, partial_}, rows_out);
+            {of_records(values), {errors_}, {dvalues_}, {through_}}, {{heads_}, {partial_}},
+            rows_out);
         if (!wants_heads(p_)) return;
         kda_launch l{"all", kda_c16_threads, 1, 0};
         l.grid = kda_grid(a_.slots * p_.heads);
-        add("kda.bwd_c16_heads", l, {PLAIT_Q, PLAIT_K}, {heads_}, {}, {PLAIT_DQ, PLAIT_DK});
+        add("kda.bwd_c16_heads", l, {PLAIT_Q, PLAIT_K}, {{heads_}}, {}, {PLAIT_DQ, PLAIT_DK});
     }
 
-    void add(const char *kernel, const kda_launch &l, const roles &in, const pieces &from,
-             const pieces &to, const roles &out) {
+    void add(const char *kernel, const kda_launch &l, const roles &in, const parts &from,
+             const parts &to, const roles &out) {
         step s;
-        const auto has = [](const auto &list, auto x) {
+        const auto has = [](const roles &list, plait_role x) {
             return std::find(list.begin(), list.end(), x) != list.end();
+        };
+        const auto share = [](const parts &list, int piece) {
+            for (const part &p : list)
+                if (p.piece == piece) return p.share;
+            return 0.0;
         };
         for (const plait_role role : {PLAIT_Q, PLAIT_K, PLAIT_V, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG,
                                       PLAIT_DT_BIAS, PLAIT_STATE_IN, PLAIT_DO, PLAIT_DSTATE_OUT})
@@ -171,14 +193,16 @@ private:
         s.operands.push_back(found_.chunks);
         for (const int piece :
              {records_, states_, dstates_, errors_, dvalues_, through_, heads_, partial_}) {
-            const bool reads = has(from, piece), writes = has(to, piece);
-            if (piece < 0 || (!reads && !writes)) {
+            const double read = share(from, piece), written = share(to, piece);
+            if (piece < 0 || read + written == 0) {
                 s.operands.push_back({});
                 continue;
             }
-            s.operands.push_back(piece_operand(piece, writes));
-            const int64_t bytes = out_.work.pieces()[static_cast<size_t>(piece)].bytes;
-            (writes ? s.bytes_written : s.bytes_read) += bytes;
+            s.operands.push_back(piece_operand(piece, written > 0));
+            const auto bytes =
+                static_cast<double>(out_.work.pieces()[static_cast<size_t>(piece)].bytes);
+            s.bytes_read += static_cast<int64_t>(bytes * read);
+            s.bytes_written += static_cast<int64_t>(bytes * written);
         }
         for (const plait_role role : {PLAIT_DQ, PLAIT_DK, PLAIT_DV, PLAIT_DG, PLAIT_DBETA,
                                       PLAIT_DA_LOG, PLAIT_DDT_BIAS, PLAIT_DSTATE_IN})
@@ -215,9 +239,16 @@ cost kda_cuda_chunk16_estimate(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
     const pipeline steps = kda_cuda_chunk16_build(problem, device);
     const double bytes = static_cast<double>(steps.bytes_read() + steps.bytes_written());
-    const double longest = static_cast<double>(kda_ceil_div(p.longest(), kda_c16));
+    // Scans have their chain, all other steps their bytes.
+    double serial = 2 * static_cast<double>(kda_ceil_div(p.longest(), kda_c16)) *
+                    (scan_seconds + scan_tile_seconds * tiles_of(p.dim_k) +
+                     scan_warp_seconds * std::min(tiles_of(p.dim_v), kda_c16_warps));
+    for (const step &s : steps.steps)
+        if (s.kernel != "kda.bwd_c16_states" && s.kernel != "kda.bwd_c16_a")
+            serial += static_cast<double>(s.bytes_read + s.bytes_written) /
+                      (device.copy_bandwidth * memory_share);
     return kda_cuda_cost(device, bytes, memory_share, static_cast<double>(kda_flops(p)),
-                         is_wide(p) ? wide_rate : tensor_rate, 2 * longest * scan_seconds,
+                         is_wide(p) ? wide_rate : tensor_rate, serial,
                          static_cast<int>(steps.steps.size()));
 }
 

@@ -54,4 +54,11 @@ TEST_CASE("kernels: kda, every direction, width, type and form") {
     CHECK(calls > 40);
 }
 
+/// Tensor cores need some more tokens, and every width of a scan.
+TEST_CASE("kernels: kda backward in chunks at every width") {
+    rng random(derive(config().seed, 74));
+    for (const int64_t k : {64, 128, 256})
+        expect(form(PLAIT_BACKWARD, PLAIT_BF16, k, 64, 66, 1), random);
+}
+
 } // namespace plait::test
