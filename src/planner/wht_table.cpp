@@ -5,6 +5,7 @@
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
 //   wht.cuda.two_pass.tiled    wht.block, wht.columns_tiled
 //   wht.cuda.mma16             wht.mma16
+//   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
@@ -31,6 +32,8 @@ static const std::vector<candidate> table = {
      wht_cuda_two_pass_tiled_build},
     {"wht.cuda.mma16", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_mma16_applicable, wht_cuda_mma16_estimate, wht_cuda_mma16_build},
+    {"wht.cuda.columns", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_columns_applicable, wht_cuda_columns_estimate, wht_cuda_columns_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
     {"wht.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
