@@ -32,7 +32,8 @@ verdict wht_as_rows(const problem &, wht_rows *out);
 /// An architecture in the list means its code and its PTX, so everything newer runs it too.
 verdict wht_cuda_built_for(const profile &);
 
-/// Rules of the CUDA candidates for rows: a CUDA device, rows, floating types, kernels built for the device.
+/// Rules of the CUDA candidates for rows: a CUDA device, rows, floating types, kernels built for
+/// the device.
 verdict wht_cuda_shared_rules(const problem &, const profile &, wht_rows *out);
 
 verdict wht_cpu_simd_applicable(const problem &, const profile &);
@@ -86,6 +87,10 @@ pipeline wht_cuda_two_pass_tiled_build(const problem &, const profile &);
 verdict wht_cuda_multi_pass_applicable(const problem &, const profile &);
 cost wht_cuda_multi_pass_estimate(const problem &, const profile &);
 pipeline wht_cuda_multi_pass_build(const problem &, const profile &);
+
+verdict wht_cuda_columns_applicable(const problem &, const profile &);
+cost wht_cuda_columns_estimate(const problem &, const profile &);
+pipeline wht_cuda_columns_build(const problem &, const profile &);
 
 verdict wht_cuda_any_applicable(const problem &, const profile &);
 cost wht_cuda_any_estimate(const problem &, const profile &);

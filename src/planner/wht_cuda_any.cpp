@@ -1,7 +1,7 @@
 // wht.cuda.any: every problem, in passes of wht.any.
+#include "src/planner/wht_cuda_any.h"
+
 #include "lib/cuda/wht/l2_layout.h"
-#include "src/planner/wht_any_passes.h"
-#include "src/planner/wht_candidates.h"
 #include "src/planner/wht_cuda_cost.h"
 
 #include <algorithm>
@@ -15,10 +15,6 @@ constexpr double pass_share = 0.4;
 /// Bytes that memory moves for an element that lies alone.
 constexpr double sector_bytes = 32;
 
-int64_t work_bytes(const wht_any_plan &plan) {
-    return plan.uses_work ? plan.elements * scalar_bytes(wht_any_number_type(plan.number)) : 0;
-}
-
 int64_t flops(const wht_any_plan &plan, const wht_any_args &a) {
     const int64_t parts =
         plan.number == wht_any_number::c64 || plan.number == wht_any_number::c128 ? 2 : 1;
@@ -31,21 +27,13 @@ int64_t moved(const wht_any_plan &plan, const wht_any_args &a, wht_any_side side
 
 } // namespace
 
-verdict wht_cuda_any_applicable(const problem &problem, const profile &device) {
-    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
-    if (problem.empty) return "the problem is empty: there is nothing to run";
-    const verdict built = wht_cuda_built_for(device);
-    if (!built.empty()) return built;
-    const wht_any_plan plan = plan_wht_any(problem.wht(), device);
-    if (!plan.refusal.empty()) return plan.refusal;
-    return fits_memory(problem, device, work_bytes(plan));
+int64_t wht_any_work_bytes(const wht_any_plan &plan) {
+    return plan.uses_work ? plan.elements * scalar_bytes(wht_any_number_type(plan.number)) : 0;
 }
 
-cost wht_cuda_any_estimate(const problem &problem, const profile &device) {
-    const wht_any_plan plan = plan_wht_any(problem.wht(), device);
+void wht_any_price(const wht_any_plan &plan, const profile &device, cost &sum) {
     const bool wide = plan.number == wht_any_number::f64 || plan.number == wht_any_number::c128;
     const double rate = wide ? device.f64_per_second : device.f32_per_second;
-    cost sum;
     for (const wht_any_pass &pass : plan.passes) {
         const wht_any_args &a = pass.args;
         const double busy =
@@ -65,17 +53,14 @@ cost wht_cuda_any_estimate(const problem &problem, const profile &device) {
         sum.seconds +=
             std::max(memory, compute) + device.launch_seconds + 4 * wht_cost::block_latency_seconds;
     }
-    if (problem.wht().overflow) {
+    if (wht_any_is_checked(plan.number)) { // clears the flag
         sum.launch_seconds += device.launch_seconds;
         sum.seconds += device.launch_seconds;
     }
-    return sum;
 }
 
-pipeline wht_cuda_any_build(const problem &problem, const profile &device) {
-    const wht_problem &p = problem.wht();
-    const wht_any_plan plan = plan_wht_any(p, device);
-    pipeline out;
+void wht_any_add_steps(const wht_any_plan &plan, const wht_problem &p, const profile &device,
+                       pipeline &out) {
     if (p.overflow) {
         step reset;
         reset.kernel = "wht.l2_reset";
@@ -91,7 +76,7 @@ pipeline wht_cuda_any_build(const problem &problem, const profile &device) {
     int piece = -1;
     if (plan.uses_work) {
         const int first = static_cast<int>(out.steps.size());
-        piece = out.work.book("mid", work_bytes(plan), first,
+        piece = out.work.book("mid", wht_any_work_bytes(plan), first,
                               first + static_cast<int>(plan.passes.size()) - 1);
     }
     for (const wht_any_pass &pass : plan.passes) {
@@ -119,6 +104,27 @@ pipeline wht_cuda_any_build(const problem &problem, const profile &device) {
         one.flops = flops(plan, a);
         out.steps.push_back(std::move(one));
     }
+}
+
+verdict wht_cuda_any_applicable(const problem &problem, const profile &device) {
+    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
+    if (problem.empty) return "the problem is empty: there is nothing to run";
+    const verdict built = wht_cuda_built_for(device);
+    if (!built.empty()) return built;
+    const wht_any_plan plan = plan_wht_any(problem.wht(), device);
+    if (!plan.refusal.empty()) return plan.refusal;
+    return fits_memory(problem, device, wht_any_work_bytes(plan));
+}
+
+cost wht_cuda_any_estimate(const problem &problem, const profile &device) {
+    cost sum;
+    wht_any_price(plan_wht_any(problem.wht(), device), device, sum);
+    return sum;
+}
+
+pipeline wht_cuda_any_build(const problem &problem, const profile &device) {
+    pipeline out;
+    wht_any_add_steps(plan_wht_any(problem.wht(), device), problem.wht(), device, out);
     out.work.seal();
     return out;
 }

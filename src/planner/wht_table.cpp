@@ -8,6 +8,7 @@
 //   wht.cuda.kron_tf32         wht.kron_tf32
 //   wht.cuda.kron_3xtf32       wht.kron_tf32
 //   wht.cuda.kron_int8         wht.kron_int8
+//   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
@@ -41,6 +42,8 @@ static const std::vector<candidate> table = {
      wht_cuda_kron_3xtf32_applicable, wht_cuda_kron_3xtf32_estimate, wht_cuda_kron_3xtf32_build},
     {"wht.cuda.kron_int8", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_kron_int8_applicable, wht_cuda_kron_int8_estimate, wht_cuda_kron_int8_build},
+    {"wht.cuda.columns", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_columns_applicable, wht_cuda_columns_estimate, wht_cuda_columns_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
     {"wht.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,

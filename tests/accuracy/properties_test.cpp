@@ -6,7 +6,7 @@
 namespace plait::test {
 namespace {
 
-/// Rows of a type; integers and complex types show the CPU's general path.
+/// Rows of a type.
 wht_call rows(plait_dtype type, int64_t count, int64_t n) {
     wht_call c;
     c.x = type;
@@ -15,9 +15,7 @@ wht_call rows(plait_dtype type, int64_t count, int64_t n) {
 }
 
 std::vector<plait_dtype> types() {
-    std::vector<plait_dtype> t = {PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16};
-    if (!on_device()) t.insert(t.end(), {PLAIT_C64, PLAIT_I32, PLAIT_I64});
-    return t;
+    return {PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16, PLAIT_C64, PLAIT_I32, PLAIT_I64};
 }
 
 /// Around the borders between the kernels of the CPU and of the device.

@@ -1,5 +1,5 @@
-// wht.cuda.any through the API, on a device whose kernels are emulated: random problems of every
-// form, and those that need several passes.
+// wht.cuda.any and wht.cuda.columns through the API, on a device whose kernels are emulated: random
+// problems of every form, and those that need several passes.
 #include "tests/emulate/orders.h"
 #include "tests/support/random_call.h"
 #include "tests/support/report.h"
@@ -10,10 +10,9 @@
 namespace plait::test {
 namespace {
 
-constexpr const char *name = "wht.cuda.any";
-
 /// `orders`: how many of the ways to run threads.
-void check_any(const wht_call &call, filling how, rng &random, int orders) {
+void check_any(const wht_call &call, filling how, rng &random, int orders,
+               const std::string &name = "wht.cuda.any") {
     const desc_ptr desc = desc_of(call);
     const std::string token = token_of(desc.get());
     CAPTURE(token);
@@ -30,7 +29,7 @@ void check_any(const wht_call &call, filling how, rng &random, int orders) {
         CHECK_MESSAGE(out.y == first, "the order of threads changes the result");
         if (call.overflow) CHECK((out.overflow != 0) == ref.overflow);
     }
-    note_count("emulated plans of wht.cuda.any");
+    note_count("emulated plans of " + name);
     if (is_integer(call.x) || (how == filling::integers && exact_sums(call))) {
         CHECK(first_difference(call, ref, first) == "");
         return;
@@ -89,6 +88,40 @@ TEST_CASE("emulated wht.any: several passes") {
         rng random(derive(config().seed, 7100 + i));
         check_any(calls[i], filling::integers, random, 1 + static_cast<int>(i % 2));
     }
+}
+
+TEST_CASE("emulated plans of wht.cuda.columns: strided axes, masks, complex numbers") {
+    std::vector<wht_call> calls;
+    const auto add = [&](plait_dtype x, std::vector<int64_t> extents, uint32_t axes,
+                         std::optional<uint64_t> bits) -> wht_call & {
+        calls.emplace_back();
+        calls.back().x = x;
+        calls.back().extents = std::move(extents);
+        if (axes != 0) calls.back().axes = axes;
+        calls.back().bits = bits;
+        return calls.back();
+    };
+    add(PLAIT_F32, {3, 64, 128}, 2, {}).x_strides = {64 * 128 + 4, 128, 1}; // one pass
+    add(PLAIT_F64, {1 << 6, 1 << 7}, 1, {}).alias = true;
+    add(PLAIT_F16, {2, 1 << 5, 1 << 9}, 2, {}).scale = 0.25;
+    add(PLAIT_F32, {1 << 6, 3, 1 << 8}, 4, {}).scale = 0.5; // rows: not taken
+    add(PLAIT_F32, {1 << 15}, 0, 0x78ff).alias = true;      // wht.block, columns
+    add(PLAIT_F64, {1 << 14}, 0, 0x0f00).x_offset = 1;
+    add(PLAIT_C64, {1 << 15}, 0, {}).scale = 0.5; // wht.any, columns
+    add(PLAIT_C128, {1 << 14}, 0, 0x2aaa).alias = true;
+    add(PLAIT_C64, {2, 1 << 4, 1 << 8}, 2, {});
+    int ran = 0;
+    for (size_t i = 0; i < calls.size(); ++i) {
+        const desc_ptr desc = desc_of(calls[i]);
+        bool takes = false;
+        for (const candidate &c : applicable(desc.get())) takes |= c.name == "wht.cuda.columns";
+        CHECK(takes == (i != 3));
+        if (!takes) continue;
+        rng random(derive(config().seed, 7200 + i));
+        check_any(calls[i], filling::integers, random, 2, "wht.cuda.columns");
+        ++ran;
+    }
+    CHECK(ran == 8);
 }
 
 } // namespace plait::test

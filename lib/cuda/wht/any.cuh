@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(wht_any_threads, wht_any_blocks(N))
         });
         __syncthreads(); // place and words are read
     }
-    if constexpr (N == wht_any_number::checked) {
+    if constexpr (wht_any_is_checked(N)) {
         if (lost) atomicOr(a.overflow, 1);
     }
 }

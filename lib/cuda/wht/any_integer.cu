@@ -9,9 +9,9 @@ template <wht_any_number N> static kernel_entry entry() {
 }
 
 kernel_list list_wht_any_integer() {
-    static const kernel_entry entries[] = {entry<wht_any_number::i32>(),
-                                           entry<wht_any_number::i64>(),
-                                           entry<wht_any_number::checked>()};
+    static const kernel_entry entries[] = {
+        entry<wht_any_number::i32>(), entry<wht_any_number::i64>(),
+        entry<wht_any_number::checked32>(), entry<wht_any_number::checked64>()};
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 

@@ -147,7 +147,8 @@ PLAIT_HD constexpr wht_any_memory wht_any_memory_of(const wht_any_args &a, int n
 }
 
 /// Classes of numbers that kernels are compiled for: their name is the variant.
-enum class wht_any_number { f32, f64, c64, c128, i32, i64, checked };
+enum class wht_any_number { f32, f64, c64, c128, i32, i64, checked32, checked64 };
+constexpr int wht_any_numbers = 8;
 
 constexpr const char *wht_any_number_name(wht_any_number n) {
     switch (n) {
@@ -157,7 +158,8 @@ constexpr const char *wht_any_number_name(wht_any_number n) {
     case wht_any_number::c128: return "c128";
     case wht_any_number::i32: return "i32";
     case wht_any_number::i64: return "i64";
-    default: return "checked";
+    case wht_any_number::checked32: return "i32.checked";
+    default: return "i64.checked";
     }
 }
 
@@ -168,21 +170,29 @@ constexpr scalar wht_any_number_type(wht_any_number n) {
     case wht_any_number::f64: return scalar::f64;
     case wht_any_number::c64: return scalar::c64;
     case wht_any_number::c128: return scalar::c128;
-    case wht_any_number::i32: return scalar::i32;
+    case wht_any_number::i32:
+    case wht_any_number::checked32: return scalar::i32;
     default: return scalar::i64;
     }
 }
 
-/// F64 where a tensor has it, else F32; integers as Y, 64 bits where results are checked.
+PLAIT_HD constexpr bool wht_any_is_checked(wht_any_number n) {
+    return n == wht_any_number::checked32 || n == wht_any_number::checked64;
+}
+
+/// F64 where a tensor has it, else F32; integers as Y. Results that are checked need the wider type
+/// of the two: an addition that does not fit it means a result that does not.
 constexpr wht_any_number wht_any_number_of(scalar x, scalar y, bool overflow) {
     const bool wide =
         x == scalar::f64 || y == scalar::f64 || x == scalar::c128 || y == scalar::c128;
     if (x == scalar::c64 || x == scalar::c128)
         return wide ? wht_any_number::c128 : wht_any_number::c64;
-    if (x == scalar::i32 || x == scalar::i64)
-        return overflow           ? wht_any_number::checked
-               : y == scalar::i32 ? wht_any_number::i32
-                                  : wht_any_number::i64;
+    if (x == scalar::i32 || x == scalar::i64) {
+        if (overflow)
+            return x == scalar::i32 && y == scalar::i32 ? wht_any_number::checked32
+                                                        : wht_any_number::checked64;
+        return y == scalar::i32 ? wht_any_number::i32 : wht_any_number::i64;
+    }
     return wide ? wht_any_number::f64 : wht_any_number::f32;
 }
 

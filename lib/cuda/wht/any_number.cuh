@@ -10,11 +10,9 @@ namespace plait::impl::cuda {
 
 template <class T> struct wht_pair { T re, im; };
 
-/// 64-bit integers whose additions say when a result does not fit. If an addition of a butterfly
-/// does not fit, neither does some final result: magnitudes never shrink over a whole stage.
-struct wht_checked {
-    int64_t v;
-};
+/// Integers whose additions say when a result does not fit. If an addition of a butterfly does not
+/// fit, neither does some final result: the largest magnitude never shrinks over a whole stage.
+template <class I> struct wht_checked { I v; };
 
 template <wht_any_number N> struct wht_any_type;
 template <> struct wht_any_type<wht_any_number::f32> { using type = float; };
@@ -23,7 +21,8 @@ template <> struct wht_any_type<wht_any_number::c64> { using type = wht_pair<flo
 template <> struct wht_any_type<wht_any_number::c128> { using type = wht_pair<double>; };
 template <> struct wht_any_type<wht_any_number::i32> { using type = uint32_t; };
 template <> struct wht_any_type<wht_any_number::i64> { using type = uint64_t; };
-template <> struct wht_any_type<wht_any_number::checked> { using type = wht_checked; };
+template <> struct wht_any_type<wht_any_number::checked32> { using type = wht_checked<int32_t>; };
+template <> struct wht_any_type<wht_any_number::checked64> { using type = wht_checked<int64_t>; };
 
 // ---- Additions; `lost`: a result did not fit -------------------------------------------------
 
@@ -37,12 +36,14 @@ __device__ __forceinline__ void wht_butterfly(wht_pair<T> &a, wht_pair<T> &b, bo
     wht_butterfly(a.re, b.re, lost);
     wht_butterfly(a.im, b.im, lost);
 }
-__device__ __forceinline__ void wht_butterfly(wht_checked &a, wht_checked &b, bool &lost) {
-    const auto u = static_cast<uint64_t>(a.v), v = static_cast<uint64_t>(b.v);
-    const uint64_t sum = u + v, difference = u - v;
-    lost |= static_cast<int64_t>(((sum ^ u) & (sum ^ v)) | ((u ^ v) & (u ^ difference))) < 0;
-    a.v = static_cast<int64_t>(sum);
-    b.v = static_cast<int64_t>(difference);
+template <class I>
+__device__ __forceinline__ void wht_butterfly(wht_checked<I> &a, wht_checked<I> &b, bool &lost) {
+    using U = std::make_unsigned_t<I>;
+    const auto u = static_cast<U>(a.v), v = static_cast<U>(b.v);
+    const U sum = u + v, difference = u - v;
+    lost |= static_cast<I>(((sum ^ u) & (sum ^ v)) | ((u ^ v) & (u ^ difference))) < 0;
+    a.v = static_cast<I>(sum);
+    b.v = static_cast<I>(difference);
 }
 
 /// A signed sum of up to 2^32 numbers; only the whole sum must fit.
@@ -59,10 +60,20 @@ template <class T> struct wht_sum<wht_pair<T>> {
     }
     __device__ __forceinline__ wht_pair<T> result(bool &) const { return {re.value, im.value}; }
 };
-template <> struct wht_sum<wht_checked> {
+template <> struct wht_sum<wht_checked<int32_t>> {
+    int64_t value = 0;
+    __device__ __forceinline__ void add(wht_checked<int32_t> v, bool minus) {
+        value += minus ? -int64_t{v.v} : int64_t{v.v};
+    }
+    __device__ __forceinline__ wht_checked<int32_t> result(bool &lost) const {
+        lost |= value != static_cast<int32_t>(value);
+        return {static_cast<int32_t>(value)};
+    }
+};
+template <> struct wht_sum<wht_checked<int64_t>> {
     uint64_t low = 0; // with `high`: modulo 2^96
     int32_t high = 0;
-    __device__ __forceinline__ void add(wht_checked number, bool minus) {
+    __device__ __forceinline__ void add(wht_checked<int64_t> number, bool minus) {
         const auto v = static_cast<uint64_t>(number.v);
         const uint64_t sum = minus ? low - v : low + v;
         const int carry = minus ? -static_cast<int>(low < v) : static_cast<int>(sum < low);
@@ -70,7 +81,7 @@ template <> struct wht_sum<wht_checked> {
         high += carry + (minus ? -sign : sign);
         low = sum;
     }
-    __device__ __forceinline__ wht_checked result(bool &lost) const {
+    __device__ __forceinline__ wht_checked<int64_t> result(bool &lost) const {
         lost |= high != (static_cast<int64_t>(low) < 0 ? -1 : 0);
         return {static_cast<int64_t>(low)};
     }
@@ -86,10 +97,12 @@ template <class T> __device__ __forceinline__ T wht_negative(T v, bool &) {
 template <class T> __device__ __forceinline__ wht_pair<T> wht_negative(wht_pair<T> v, bool &) {
     return {-v.re, -v.im};
 }
-__device__ __forceinline__ wht_checked wht_negative(wht_checked number, bool &lost) {
-    const uint64_t v = uint64_t(0) - static_cast<uint64_t>(number.v);
-    lost |= number.v < 0 && static_cast<int64_t>(v) < 0; // the smallest number has no negative
-    return {static_cast<int64_t>(v)};
+template <class I>
+__device__ __forceinline__ wht_checked<I> wht_negative(wht_checked<I> number, bool &lost) {
+    using U = std::make_unsigned_t<I>;
+    const I v = static_cast<I>(U(0) - static_cast<U>(number.v));
+    lost |= number.v < 0 && v < 0; // the smallest number has no negative
+    return {v};
 }
 
 // ---- Stored forms ----------------------------------------------------------------------------
@@ -155,25 +168,29 @@ struct wht_any_stored<scalar::c64, wht_pair<T>> : wht_any_stored_pair<float, flo
 template <class T>
 struct wht_any_stored<scalar::c128, wht_pair<T>> : wht_any_stored_pair<double, double2, T> {};
 
-template <class T> __device__ __forceinline__ T wht_from_integer(int64_t v) {
-    return static_cast<T>(v);
-}
-template <> __device__ __forceinline__ wht_checked wht_from_integer(int64_t v) { return {v}; }
+template <class T> struct wht_integer {
+    // through int64_t, so that the sign goes on: then all is right modulo 2^64
+    static __device__ __forceinline__ T from(int64_t v) { return static_cast<T>(v); }
+    template <class I> static __device__ __forceinline__ I as(T v, bool &) {
+        return static_cast<I>(v);
+    }
+};
+template <class C> struct wht_integer<wht_checked<C>> {
+    static __device__ __forceinline__ wht_checked<C> from(int64_t v) {
+        return {static_cast<C>(v)}; // C is no narrower than X
+    }
+    template <class I> static __device__ __forceinline__ I as(wht_checked<C> v, bool &lost) {
+        lost |= static_cast<C>(static_cast<I>(v.v)) != v.v;
+        return static_cast<I>(v.v);
+    }
+};
 
 template <class I, class T> struct wht_any_stored_integer {
     static __device__ __forceinline__ T load(const void *base, int64_t i, bool) {
-        // through int64_t, so that the sign goes on: then all is right modulo 2^64
-        return wht_from_integer<T>(__ldcs(static_cast<const I *>(base) + i));
+        return wht_integer<T>::from(__ldcs(static_cast<const I *>(base) + i));
     }
     static __device__ __forceinline__ void store(void *base, int64_t i, T v, bool, bool &lost) {
-        I narrow;
-        if constexpr (std::is_same_v<T, wht_checked>) {
-            narrow = static_cast<I>(v.v);
-            lost |= static_cast<int64_t>(narrow) != v.v;
-        } else {
-            narrow = static_cast<I>(v);
-        }
-        __stcs(static_cast<I *>(base) + i, narrow);
+        __stcs(static_cast<I *>(base) + i, wht_integer<T>::template as<I>(v, lost));
     }
 };
 template <class T> struct wht_any_stored<scalar::i32, T> : wht_any_stored_integer<int32_t, T> {};
