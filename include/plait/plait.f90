@@ -673,7 +673,7 @@ module plait
         name='plait_execute') result(answer)
       import
       type(c_ptr), value :: plan
-      type(plait_arg), intent(in) :: args(*)
+      type(plait_arg) :: args(*) ! no intent(in): outputs are written through it
       integer(c_int), value :: nargs
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
@@ -726,7 +726,7 @@ module plait
         name='plait_exec_run_args') result(answer)
       import
       type(c_ptr), value :: exec
-      type(plait_arg), intent(in) :: args(*)
+      type(plait_arg) :: args(*) ! no intent(in): outputs are written through it
       integer(c_int), value :: nargs
       integer(c_int) :: answer
     end function plait_exec_run_args

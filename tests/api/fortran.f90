@@ -157,6 +157,7 @@ contains
     call expect(plait_plan_workspace_size(plan, bytes) == PLAIT_OK, 'size')
     call expect(plait_workspace_alloc(ctx, bytes, c_null_ptr, work) == PLAIT_OK, 'workspace')
     x = [1, 2, 3, 4]
+    y = -99
     args(1) = plait_arg(PLAIT_X, c_loc(x))
     args(2) = plait_arg(PLAIT_Y, c_loc(y))
     call expect(plait_execute(plan, args, 2_c_int, work, bytes, c_null_ptr) == PLAIT_OK, 'execute')
@@ -180,6 +181,9 @@ contains
     character(len=:), allocatable :: token
     real(c_float), target :: x(3, 1, 2), y(3, 1, 2), w(2, 1), state(1, 1, 2), x1(1, 1, 2), y1(1, 1, 2)
     x = reshape([1, 2, 3, 4, 5, 6], [3, 1, 2])
+    y = -99
+    y1 = -99
+    state = -99
     w = reshape([10, 1], [2, 1])
     call expect(plait_conv1d_create(desc, PLAIT_FORWARD, PLAIT_F32, 2_c_int64_t, 1_c_int64_t, &
                 3_c_int64_t, 2_c_int64_t) == PLAIT_OK, 'conv1d')
