@@ -38,10 +38,13 @@ module plait
   integer(c_int), parameter, public :: PLAIT_F32 = 2
   integer(c_int), parameter, public :: PLAIT_F16 = 3
   integer(c_int), parameter, public :: PLAIT_BF16 = 4
+  integer(c_int), parameter, public :: PLAIT_E4M3 = 5
   integer(c_int), parameter, public :: PLAIT_C128 = 8
   integer(c_int), parameter, public :: PLAIT_C64 = 9
   integer(c_int), parameter, public :: PLAIT_I32 = 16
   integer(c_int), parameter, public :: PLAIT_I64 = 17
+  integer(c_int), parameter, public :: PLAIT_I8 = 18
+  integer(c_int), parameter, public :: PLAIT_I16 = 19
   integer(c_int), parameter, public :: PLAIT_B1 = 24
   ! plait_direction
   integer(c_int), parameter, public :: PLAIT_FORWARD = 0
@@ -55,6 +58,13 @@ module plait
   integer(c_int), parameter, public :: PLAIT_SIGNS = 5
   integer(c_int), parameter, public :: PLAIT_DIAG = 6
   integer(c_int), parameter, public :: PLAIT_OVERFLOW = 7
+  integer(c_int), parameter, public :: PLAIT_FACTOR = 8
+  integer(c_int), parameter, public :: PLAIT_ROWS = 9
+  integer(c_int), parameter, public :: PLAIT_DIAG_IN = 10
+  integer(c_int), parameter, public :: PLAIT_DIAG_MID = 11
+  integer(c_int), parameter, public :: PLAIT_AMAX = 12
+  integer(c_int), parameter, public :: PLAIT_SCALES = 13
+  integer(c_int), parameter, public :: PLAIT_HISTOGRAM = 14
   integer(c_int), parameter, public :: PLAIT_Q = 16
   integer(c_int), parameter, public :: PLAIT_K = 17
   integer(c_int), parameter, public :: PLAIT_V = 18
@@ -100,6 +110,18 @@ module plait
   integer(c_int), parameter, public :: PLAIT_H20_WILLIAMSON = 3
   integer(c_int), parameter, public :: PLAIT_H28_WILLIAMSON = 4
   integer(c_int), parameter, public :: PLAIT_H40 = 5
+  integer(c_int), parameter, public :: PLAIT_H4_REGULAR = 6
+  integer(c_int), parameter, public :: PLAIT_H20_PALEY1 = 7
+  integer(c_int), parameter, public :: PLAIT_H28_PALEY2 = 8
+  integer(c_int), parameter, public :: PLAIT_H36_PALEY2 = 9
+  integer(c_int), parameter, public :: PLAIT_H52_WILLIAMSON = 10
+  integer(c_int), parameter, public :: PLAIT_H60_PALEY1 = 11
+  integer(c_int), parameter, public :: PLAIT_H108_PALEY1 = 12
+  integer(c_int), parameter, public :: PLAIT_H116_WILLIAMSON = 13
+  integer(c_int), parameter, public :: PLAIT_H124_WILLIAMSON = 14
+  integer(c_int), parameter, public :: PLAIT_H140_PALEY1 = 15
+  integer(c_int), parameter, public :: PLAIT_H156_WILLIAMSON = 16
+  integer(c_int), parameter, public :: PLAIT_H172_WILLIAMSON = 17
   ! plait_layout
   integer(c_int), parameter, public :: PLAIT_BCT = 0
   integer(c_int), parameter, public :: PLAIT_BTC = 1
@@ -268,6 +290,14 @@ module plait
       integer(c_int), value :: factor
       integer(c_int) :: answer
     end function plait_wht_set_factor
+    function plait_wht_set_factor_order(desc, axis, order) bind(c, &
+        name='plait_wht_set_factor_order') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int), value :: axis
+      integer(c_int), value :: order
+      integer(c_int) :: answer
+    end function plait_wht_set_factor_order
     function plait_wht_set_order(desc, order) bind(c, name='plait_wht_set_order') result(answer)
       import
       type(c_ptr), value :: desc
@@ -293,6 +323,29 @@ module plait
       integer(c_int64_t), value :: bound
       integer(c_int) :: answer
     end function plait_wht_set_bound
+    function plait_wht_set_rows(desc, count) bind(c, &
+        name='plait_wht_set_rows') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int64_t), value :: count
+      integer(c_int) :: answer
+    end function plait_wht_set_rows
+    function plait_wht_set_group(desc, length) bind(c, &
+        name='plait_wht_set_group') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int64_t), value :: length
+      integer(c_int) :: answer
+    end function plait_wht_set_group
+    function plait_wht_set_histogram(desc, bins, first, width) bind(c, &
+        name='plait_wht_set_histogram') result(answer)
+      import
+      type(c_ptr), value :: desc
+      integer(c_int64_t), value :: bins
+      integer(c_int64_t), value :: first
+      integer(c_int64_t), value :: width
+      integer(c_int) :: answer
+    end function plait_wht_set_histogram
     function plait_conv1d_create(desc, dir, dtype, batch, channels, length, width) bind(c, &
         name='plait_conv1d_create') result(answer)
       import
@@ -776,10 +829,14 @@ module plait
   public :: plait_wht_set_axes
   public :: plait_wht_set_bits
   public :: plait_wht_set_factor
+  public :: plait_wht_set_factor_order
   public :: plait_wht_set_order
   public :: plait_wht_set_adjoint
   public :: plait_wht_set_scale
   public :: plait_wht_set_bound
+  public :: plait_wht_set_rows
+  public :: plait_wht_set_group
+  public :: plait_wht_set_histogram
   public :: plait_conv1d_create
   public :: plait_conv1d_set_layout
   public :: plait_conv1d_set_activation

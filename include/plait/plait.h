@@ -97,8 +97,10 @@ typedef enum plait_backend PLAIT_INT { PLAIT_CPU = 1, PLAIT_CUDA = 2 } plait_bac
 
 typedef enum plait_dtype PLAIT_INT {
     PLAIT_F64 = 1, PLAIT_F32 = 2, PLAIT_F16 = 3, PLAIT_BF16 = 4,
+    PLAIT_E4M3 = 5,                /* 8 bits, largest 448, one NaN, no Inf; output of wht only */
     PLAIT_C128 = 8, PLAIT_C64 = 9, /* interleaved (re, im) pairs of F64, of F32               */
     PLAIT_I32 = 16, PLAIT_I64 = 17,
+    PLAIT_I8 = 18, PLAIT_I16 = 19, /* inputs of wht only                                      */
     PLAIT_B1 = 24                  /* one bit per element: bit i%32 of uint32 word i/32       */
 } plait_dtype;
 
@@ -110,6 +112,8 @@ typedef enum plait_direction PLAIT_INT {
 typedef enum plait_role PLAIT_INT {
     PLAIT_X = 1, PLAIT_Y = 2, PLAIT_W = 3, PLAIT_BIAS = 4,           /* wht, conv1d           */
     PLAIT_SIGNS = 5, PLAIT_DIAG = 6, PLAIT_OVERFLOW = 7,             /* wht                   */
+    PLAIT_FACTOR = 8, PLAIT_ROWS = 9, PLAIT_DIAG_IN = 10, PLAIT_DIAG_MID = 11,
+    PLAIT_AMAX = 12, PLAIT_SCALES = 13, PLAIT_HISTOGRAM = 14,
     PLAIT_Q = 16, PLAIT_K = 17, PLAIT_V = 18, PLAIT_G = 19,          /* kda                   */
     PLAIT_BETA = 20, PLAIT_O = 21, PLAIT_A_LOG = 22, PLAIT_DT_BIAS = 23,
     PLAIT_STATE_IN = 32, PLAIT_STATE_OUT = 33,                       /* conv1d, kda           */
@@ -131,7 +135,12 @@ typedef enum plait_wht_order PLAIT_INT { /* order of the outputs; each matrix is
 
 typedef enum plait_wht_factor PLAIT_INT { /* "H12" is several matrices: each has a name */
     PLAIT_H1 = 0, PLAIT_H12_PALEY2 = 1, PLAIT_H12_SLOANE = 2,
-    PLAIT_H20_WILLIAMSON = 3, PLAIT_H28_WILLIAMSON = 4, PLAIT_H40 = 5
+    PLAIT_H20_WILLIAMSON = 3, PLAIT_H28_WILLIAMSON = 4, PLAIT_H40 = 5,
+    PLAIT_H4_REGULAR = 6, /* rows +++- ++-+ +-++ -+++ */
+    PLAIT_H20_PALEY1 = 7, PLAIT_H28_PALEY2 = 8, PLAIT_H36_PALEY2 = 9,
+    PLAIT_H52_WILLIAMSON = 10, PLAIT_H60_PALEY1 = 11, PLAIT_H108_PALEY1 = 12,
+    PLAIT_H116_WILLIAMSON = 13, PLAIT_H124_WILLIAMSON = 14, PLAIT_H140_PALEY1 = 15,
+    PLAIT_H156_WILLIAMSON = 16, PLAIT_H172_WILLIAMSON = 17
 } plait_wht_factor;
 
 typedef enum plait_layout PLAIT_INT { PLAIT_BCT = 0, PLAIT_BTC = 1 } plait_layout;
@@ -219,22 +228,44 @@ PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans s
 
 /* ---- Descriptors: Walsh-Hadamard transform -----------------------------------------------
  *
- *   Y = scale * DIAG * H * SIGNS * X        adjoint: Y = scale * SIGNS * H^T * conj(DIAG) * X
+ *   Y = scale * DIAG * H * DIAG_IN * SIGNS * X
+ *   adjoint: Y = scale * SIGNS * conj(DIAG_IN) * H^T * conj(DIAG) * X
+ *   with DIAG_MID, two transforms: H * DIAG_MID * H and H^T * conj(DIAG_MID) * H^T for H and H^T
  *
  * In natural order and without a named factor H[j][k] = (-1)^popcount(j & k). It is unnormalised,
  * H H = n I; the default scale is 1, and 1 / sqrt(n) makes the transform orthonormal.
  * X and Y have shape extents[rank], row major. H acts along the transformed axes; every other
  * axis is a batch axis (a block-diagonal transform is one more batch axis). A transformed axis
- * has length 2^k, or m * 2^k with a named factor of order m, outermost: H = H_m (x) H_2^k.
+ * has length 2^k, or m * 2^k with a factor of order m, outermost: H = H_m (x) H_2^k.
  * Nothing is ever padded.
- *   X, Y      required. F16 BF16 F32 F64 C64 C128 I32 I64; Y may differ from X within
- *             {F16 BF16 F32 F64}, {C64 C128}, {I32 I64}
+ *   X, Y      required (Y may go where AMAX or HISTOGRAM are all that is wanted: plait_desc_use).
+ *             F16 BF16 F32 F64 C64 C128 I32 I64; Y may differ from X within {F16 BF16 F32 F64},
+ *             {C64 C128}, {I32 I64}. X also I8 I16, whose Y is I32 (default) or I64, and B1: packed
+ *             Booleans b, taken as (-1)^b, whose Y is I32 (default) I64 F16 BF16 F32 F64 E4M3; the
+ *             strides of X count bits then. Y also E4M3, for floating X: rounded to nearest even,
+ *             magnitudes over 448 and Inf become 448, NaN stays
  *   SIGNS     optional, B1: 1 = minus
- *   DIAG      optional, X's type or its real type; not for integers
- *             SIGNS and DIAG are indexed like X. Default strides: 0 along batch axes, packed
- *             along transformed axes; other values per group or row: plait_desc_set_strides
- *   OVERFLOW  optional, I32[1], integers only: receives 1 if a result does not fit Y's type,
+ *   DIAG, DIAG_IN, DIAG_MID   optional: behind, before, between. X's type or its real type; not
+ *             for integers and B1
+ *             SIGNS and the diagonals are indexed like X over all of H. Default strides: 0 along
+ *             batch axes, packed along transformed axes; other values per group or row:
+ *             plait_desc_set_strides. They may be X's memory, never Y's
+ *   FACTOR    with plait_wht_set_factor_order: B1 [m, m], 1 = minus
+ *   ROWS      with plait_wht_set_rows: I64 or I32 [count]
+ *   STATUS    optional, I32 [1], with ROWS: receives 0, or 1 + the number of the first entry of
+ *             ROWS that is outside the transform
+ *   OVERFLOW  optional, I32[1], integer Y only: receives 1 if a result does not fit Y's type,
  *             else 0, also where an extent is 0. Results wrap either way
+ *   AMAX      optional: the largest |result| of each transform, or of each group of it
+ *             (plait_wht_set_group). X's batch extents, 1 or the number of groups along transformed
+ *             axes. Before the rounding to Y's type, F32 or F64 (default where F64 accumulates); a
+ *             NaN among the results gives NaN. Integers: I64, of the values that Y has, 2^63 as
+ *             2^63 - 1. 0 where there is no result. Not for complex types
+ *   SCALES    optional, F32, Y in E4M3 only, shape of AMAX: Y is result / SCALES, rounded. Each is
+ *             largest / 448, at least 2^-126; 1 for a group of zeros, and where the largest is NaN
+ *             or Inf
+ *   HISTOGRAM with plait_wht_set_histogram, I64: X's batch extents, the bins along the last
+ *             transformed axis, 1 along the others. Counts of the values that Y has; integer Y only
  * Accumulation is F64 if X or Y is F64 or C128, F32 for the other floating types, the wider of
  * the two for integers; scale is applied there, before the rounding to Y's type. It is the only
  * rounding to 16 bits, except in two-pass plans of 16-bit types under the default math, which also
@@ -247,12 +278,30 @@ PLAIT_API plait_status plait_wht_set_axes(plait_desc *desc, uint32_t axes);
 /* Only these bits of the index are transformed. One transformed axis of length 2^k, no factor. */
 PLAIT_API plait_status plait_wht_set_bits(plait_desc *desc, uint64_t bits);
 PLAIT_API plait_status plait_wht_set_factor(plait_desc *desc, int axis, plait_wht_factor factor);
+/* The factor of this axis is a matrix of +1 and -1 that the caller passes at execute as FACTOR;
+ * 2 <= order <= 256. It is an argument and not a part of the descriptor, so that the token says all
+ * of a plan, and one plan serves all matrices of an order. Several axes may share it. Nobody checks
+ * that it is a Hadamard matrix; the adjoint takes its transpose, symmetric or not. */
+PLAIT_API plait_status plait_wht_set_factor_order(plait_desc *desc, int axis, int order);
 /* Applies to every transformed axis. SEQUENCY and DYADIC exclude factors and bits. */
 PLAIT_API plait_status plait_wht_set_order(plait_desc *desc, plait_wht_order order);
 PLAIT_API plait_status plait_wht_set_adjoint(plait_desc *desc, int enable);
 PLAIT_API plait_status plait_wht_set_scale(plait_desc *desc, double scale); /* integers: only 1 */
 /* A promise: X holds integers, in any real type, |x| <= bound. Some candidates need it. */
 PLAIT_API plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound);
+/* Of the one transformed axis Y gets `count` results only: number r is result ROWS[r] of the whole
+ * transform (DIAG and the order applied), and 0 where ROWS[r] is none. Y then has extent `count`
+ * there. The adjoint reads an X of that extent and adds entry r to place ROWS[r] of zeros, in the
+ * order of r, before conj(DIAG) and H^T; entries whose ROWS[r] is none are left out. ROWS is device
+ * memory that the host never reads; repetitions are legal. Excludes bits. */
+PLAIT_API plait_status plait_wht_set_rows(plait_desc *desc, int64_t count);
+/* AMAX and SCALES hold one value for each `length` consecutive results of the one transformed axis
+ * (default: one for each transform). The results of an axis must be a multiple of it. */
+PLAIT_API plait_status plait_wht_set_group(plait_desc *desc, int64_t length);
+/* Bin i counts the results y with first + i * width <= y < first + (i + 1) * width; results outside
+ * all bins count nowhere. bins, width >= 1. Turns HISTOGRAM on. */
+PLAIT_API plait_status plait_wht_set_histogram(plait_desc *desc, int64_t bins, int64_t first,
+                                               int64_t width);
 
 /* ---- Descriptors: causal depthwise convolution -------------------------------------------
  *
@@ -354,7 +403,7 @@ PLAIT_API plait_status plait_kda_set_state(plait_desc *desc, plait_state_layout 
  * negative id, rows with the pad slot): its outputs and gradients are written as zero, it touches
  * no slot and enters no sum. */
 
-/* Optional tensors on or off; gradients and kda's A_LOG off. */
+/* Optional tensors on or off; gradients, kda's A_LOG and wht's Y off. */
 PLAIT_API plait_status plait_desc_use(plait_desc *desc, plait_role role, int use);
 /* Packed sequences: batch is 1, length is the capacity in tokens. CU_SEQLENS[sequences + 1], I64 or
  * (plait_desc_set_dtype) I32, is device memory that the host never reads: non-decreasing, first 0,
@@ -369,8 +418,8 @@ PLAIT_API plait_status plait_desc_set_slots(plait_desc *desc, int64_t count, int
 PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
-/* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS and tensors of
- * indices: their element's size). Execute checks. */
+/* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS, AMAX,
+ * SCALES, HISTOGRAM and tensors of indices: their element's size). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
 /* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Partial overlap is never
  * legal. */
@@ -387,18 +436,20 @@ PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plai
 /* The token: one line that says all of a descriptor; equal descriptors have equal tokens.
  *   token   family:dtype:shape[:option]...[:uses][:role]...     in this order, defaults left out
  *   family  wht  conv1d.fwd  conv1d.bwd  conv1d.update  kda.fwd  kda.bwd
- *   dtype   of X (kda: of Q): f16 bf16 f32 f64 c64 c128 i32 i64
+ *   dtype   of X (kda: of Q): f16 bf16 f32 f64 c64 c128 i32 i64; wht: also i8 i16 b1
  *   shape   wht: axes, outermost first: b<length> batch, n<length> transformed, n1536.h12p2 with a
- *           factor (h12p2 h12s h20w h28w h40)
+ *           factor (h12p2 h12s h20w h28w h40 h4r h20p1 h28p2 h36p2 h52w h60p1 h108p1 h116w h124w
+ *           h140p1 h156w h172w), n1536.m12 with one of order 12 that the caller gives
  *           conv1d: b<batch>, then c<channels>:t<length> (BCT) or t:c (BTC), then k<width>
  *           kda: b<batch>:t<length>:h<heads>, hv<value_heads> if that differs, k<dim_k>:v<dim_v>
- *   option  wht: bits=<hex>  seq or dya  adj  scale=<number>  bound=<integer>
+ *   option  wht: bits=<hex>  seq or dya  adj  scale=<number>  bound=<integer>  rows=<count>
+ *           group=<length>  hist=<bins>.<first>.<width>
  *           conv1d: silu  residual  state=lin.<entries> or state=ring.<entries>
  *           seqs=<sequences>.<max_length>  slots=<count>.<pad>
  *           kda: gate=log or gate=softplus or gate=bounded.<lower_bound>  beta=logit.<scale>
  *           norm=<eps>  scale=<number>  state=kv or state=vk  seqs=  slots=
  *   uses    one field, by role number: +name turns an optional tensor on, -name one off: a
- *           gradient, a_log
+ *           gradient, a_log, wht's y
  *   role    by role number: name[.<dtype>][.s<stride>.<stride>...][.a<alignment>][@<in>], the last
  *           permits the same pointer. Names: the enumerators in lower case, x, state_in
  * Numbers are the shortest decimals that read back exactly. from_token takes this canonical form

@@ -201,6 +201,14 @@ public:
     desc &factor(int axis, plait_wht_factor f) & {
         return done(plait_wht_set_factor(native(), axis, f));
     }
+    desc &factor_order(int axis, int m) & {
+        return done(plait_wht_set_factor_order(native(), axis, m));
+    }
+    desc &rows(std::int64_t count) & { return done(plait_wht_set_rows(native(), count)); }
+    desc &group(std::int64_t length) & { return done(plait_wht_set_group(native(), length)); }
+    desc &histogram(std::int64_t bins, std::int64_t first, std::int64_t width) & {
+        return done(plait_wht_set_histogram(native(), bins, first, width));
+    }
     desc &order(plait_wht_order o) & { return done(plait_wht_set_order(native(), o)); }
     desc &adjoint(bool on = true) & { return done(plait_wht_set_adjoint(native(), on)); }
     desc &scale(double value) & { return done(plait_wht_set_scale(native(), value)); }
@@ -255,6 +263,12 @@ public:
     desc &&axes(std::uint32_t mask) && { return std::move(axes(mask)); }
     desc &&bits(std::uint64_t mask) && { return std::move(bits(mask)); }
     desc &&factor(int axis, plait_wht_factor f) && { return std::move(factor(axis, f)); }
+    desc &&factor_order(int axis, int m) && { return std::move(factor_order(axis, m)); }
+    desc &&rows(std::int64_t count) && { return std::move(rows(count)); }
+    desc &&group(std::int64_t length) && { return std::move(group(length)); }
+    desc &&histogram(std::int64_t bins, std::int64_t first, std::int64_t width) && {
+        return std::move(histogram(bins, first, width));
+    }
     desc &&order(plait_wht_order o) && { return std::move(order(o)); }
     desc &&adjoint(bool on = true) && { return std::move(adjoint(on)); }
     desc &&scale(double value) && { return std::move(scale(value)); }

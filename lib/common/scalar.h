@@ -11,10 +11,13 @@ enum class scalar : int32_t {
     f32 = 2,
     f16 = 3,
     bf16 = 4,
+    e4m3 = 5,
     c128 = 8,
     c64 = 9,
     i32 = 16,
     i64 = 17,
+    i8 = 18,
+    i16 = 19,
     b1 = 24,
 };
 
@@ -28,7 +31,10 @@ constexpr int scalar_bits(scalar s) {
     case scalar::f32:
     case scalar::i32: return 32;
     case scalar::f16:
-    case scalar::bf16: return 16;
+    case scalar::bf16:
+    case scalar::i16: return 16;
+    case scalar::e4m3:
+    case scalar::i8: return 8;
     case scalar::b1: return 1;
     default: return 0;
     }
@@ -43,10 +49,13 @@ constexpr const char *scalar_name(scalar s) {
     case scalar::f32: return "f32";
     case scalar::f16: return "f16";
     case scalar::bf16: return "bf16";
+    case scalar::e4m3: return "e4m3";
     case scalar::c128: return "c128";
     case scalar::c64: return "c64";
     case scalar::i32: return "i32";
     case scalar::i64: return "i64";
+    case scalar::i8: return "i8";
+    case scalar::i16: return "i16";
     case scalar::b1: return "b1";
     default: return "none";
     }

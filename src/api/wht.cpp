@@ -42,6 +42,10 @@ plait_status plait_wht_set_factor(plait_desc *desc, int axis, plait_wht_factor f
     return set(__func__, desc, [&](wht_descriptor &d) { d.set_factor(axis, factor); });
 }
 
+plait_status plait_wht_set_factor_order(plait_desc *desc, int axis, int order) {
+    return set(__func__, desc, [&](wht_descriptor &d) { d.set_factor_order(axis, order); });
+}
+
 plait_status plait_wht_set_order(plait_desc *desc, plait_wht_order order) {
     return set(__func__, desc, [&](wht_descriptor &d) { d.set_order(order); });
 }
@@ -56,6 +60,18 @@ plait_status plait_wht_set_scale(plait_desc *desc, double scale) {
 
 plait_status plait_wht_set_bound(plait_desc *desc, int64_t bound) {
     return set(__func__, desc, [&](wht_descriptor &d) { d.set_bound(bound); });
+}
+
+plait_status plait_wht_set_rows(plait_desc *desc, int64_t count) {
+    return set(__func__, desc, [&](wht_descriptor &d) { d.set_rows(count); });
+}
+
+plait_status plait_wht_set_group(plait_desc *desc, int64_t length) {
+    return set(__func__, desc, [&](wht_descriptor &d) { d.set_group(length); });
+}
+
+plait_status plait_wht_set_histogram(plait_desc *desc, int64_t bins, int64_t first, int64_t width) {
+    return set(__func__, desc, [&](wht_descriptor &d) { d.set_histogram({bins, first, width}); });
 }
 
 } // extern "C"

@@ -91,6 +91,15 @@ void fill_random(void *to, size_t bytes, plait_dtype dtype, uint64_t seed) {
         fill_with<int64_t>(to, bytes, s,
                            [](uint64_t &r) { return static_cast<int64_t>(next(r) % 17) - 8; });
         break;
+    case PLAIT_I16:
+        fill_with<int16_t>(to, bytes, s,
+                           [](uint64_t &r) { return static_cast<int16_t>(next(r) % 17 - 8); });
+        break;
+    case PLAIT_I8:
+    case PLAIT_E4M3: // any byte would do: X is never E4M3
+        fill_with<int8_t>(to, bytes, s,
+                          [](uint64_t &r) { return static_cast<int8_t>(next(r) % 17 - 8); });
+        break;
     case PLAIT_B1:
         fill_with<uint32_t>(to, bytes, s,
                             [](uint64_t &r) { return static_cast<uint32_t>(next(r)); });
@@ -183,6 +192,13 @@ std::vector<std::byte> measuring_data(const problem &of, const tensor &what, siz
         return numbers(what, count, slot);
     }
     case PLAIT_POSITION: return numbers(what, count, [](int64_t i) { return i % 4096; });
+    case PLAIT_ROWS: { // scattered, all of them places of the transform
+        int64_t n = 1;
+        const wht_problem &p = of.wht();
+        for (int a = 0; a < p.axes; ++a)
+            if (p.axis[a].transformed) n *= p.axis[a].length;
+        return numbers(what, count, [n](int64_t i) { return i % n * 7919 % n; });
+    }
     case PLAIT_SEQ_IDX: return std::vector<std::byte>(std::min<size_t>(most, 4096)); // one sequence
     default: break;
     }

@@ -59,7 +59,8 @@ const CLI::Validator above_zero(
 const char *const token_help =
     "TOKEN is FAMILY:TYPE:SHAPE[:OPTION]...[:USES][:ROLE]..., in this order, without defaults:\n"
     "  wht            b<length> batch axis, n<length>[.factor] transformed axis, outermost first\n"
-    "                 bits=<hex> seq|dya adj scale=<number> bound=<integer>\n"
+    "                 bits=<hex> seq|dya adj scale=<number> bound=<integer> rows=<count>\n"
+    "                 group=<length> hist=<bins>.<first>.<width>\n"
     "  conv1d.fwd, conv1d.bwd, conv1d.update\n"
     "                 b<batch>, c<channels>:t<length> or t:c, k<width>; silu residual\n"
     "                 state=lin|ring.<entries> seqs=<count>.<longest> slots=<count>.<pad>\n"

@@ -11,10 +11,13 @@ constexpr dtype_row dtypes[] = {
     {PLAIT_F32, "f32", 32, kind::floating, PLAIT_F32},
     {PLAIT_F16, "f16", 16, kind::floating, PLAIT_F16},
     {PLAIT_BF16, "bf16", 16, kind::floating, PLAIT_BF16},
+    {PLAIT_E4M3, "e4m3", 8, kind::floating, PLAIT_E4M3},
     {PLAIT_C128, "c128", 128, kind::complex, PLAIT_F64},
     {PLAIT_C64, "c64", 64, kind::complex, PLAIT_F32},
     {PLAIT_I32, "i32", 32, kind::integer, PLAIT_I32},
     {PLAIT_I64, "i64", 64, kind::integer, PLAIT_I64},
+    {PLAIT_I8, "i8", 8, kind::integer, PLAIT_I8},
+    {PLAIT_I16, "i16", 16, kind::integer, PLAIT_I16},
     {PLAIT_B1, "b1", 1, kind::bit, PLAIT_B1},
 };
 
@@ -30,6 +33,13 @@ constexpr role_row roles[] = {
     {PLAIT_SIGNS, "signs"},
     {PLAIT_DIAG, "diag"},
     {PLAIT_OVERFLOW, "overflow"},
+    {PLAIT_FACTOR, "factor"},
+    {PLAIT_ROWS, "rows"},
+    {PLAIT_DIAG_IN, "diag_in"},
+    {PLAIT_DIAG_MID, "diag_mid"},
+    {PLAIT_AMAX, "amax"},
+    {PLAIT_SCALES, "scales"},
+    {PLAIT_HISTOGRAM, "histogram"},
     {PLAIT_Q, "q"},
     {PLAIT_K, "k"},
     {PLAIT_V, "v"},
@@ -69,6 +79,18 @@ constexpr factor_row factors[] = {
     {PLAIT_H20_WILLIAMSON, "h20w", 20},
     {PLAIT_H28_WILLIAMSON, "h28w", 28},
     {PLAIT_H40, "h40", 40},
+    {PLAIT_H4_REGULAR, "h4r", 4},
+    {PLAIT_H20_PALEY1, "h20p1", 20},
+    {PLAIT_H28_PALEY2, "h28p2", 28},
+    {PLAIT_H36_PALEY2, "h36p2", 36},
+    {PLAIT_H52_WILLIAMSON, "h52w", 52},
+    {PLAIT_H60_PALEY1, "h60p1", 60},
+    {PLAIT_H108_PALEY1, "h108p1", 108},
+    {PLAIT_H116_WILLIAMSON, "h116w", 116},
+    {PLAIT_H124_WILLIAMSON, "h124w", 124},
+    {PLAIT_H140_PALEY1, "h140p1", 140},
+    {PLAIT_H156_WILLIAMSON, "h156w", 156},
+    {PLAIT_H172_WILLIAMSON, "h172w", 172},
 };
 
 } // namespace
@@ -101,6 +123,13 @@ std::optional<plait_role> role_from_name(std::string_view name) {
     for (const role_row &row : roles)
         if (row.name == name) return row.role;
     return std::nullopt;
+}
+
+std::string factor_names() {
+    std::string out;
+    for (const factor_row &row : factors)
+        if (row.order > 1) out += (out.empty() ? "" : " ") + std::string(row.name);
+    return out;
 }
 
 const factor_row *find_factor(plait_wht_factor factor) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <plait/plait.h>
+#include <string>
 #include <string_view>
 
 namespace plait::impl {
@@ -34,6 +35,7 @@ struct factor_row {
 };
 const factor_row *find_factor(plait_wht_factor factor);
 std::optional<plait_wht_factor> factor_from_name(std::string_view name);
+std::string factor_names(); ///< "h12p2 h12s ..."
 
 const char *backend_name(plait_backend backend); ///< "cpu", "cuda"; nullptr if unknown
 const char *rigor_name(plait_rigor rigor);       ///< "estimate"; nullptr if unknown

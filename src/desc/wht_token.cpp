@@ -3,6 +3,7 @@
 #include "src/desc/wht.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace plait::impl {
 
@@ -13,7 +14,7 @@ bool wht_descriptor::bits_are_default() const {
     int count = 0;
     int64_t length = 0;
     for (size_t a = 0; a < extents_.size(); ++a) {
-        if (factors_[a] != PLAIT_H1) return false;
+        if (factor_order(a) > 1) return false;
         if (!transformed(a)) continue;
         ++count;
         length = extents_[a];
@@ -26,7 +27,7 @@ std::string wht_descriptor::token() const {
     std::string out = text("wht:", dtype_of(dtype_of_role(PLAIT_X)).name);
     for (size_t a = 0; a < extents_.size(); ++a) {
         out += text(transformed(a) ? ":n" : ":b", extents_[a]);
-        if (factors_[a] != PLAIT_H1) out += text('.', find_factor(factors_[a])->name);
+        if (factor_order(a) > 1) out += '.' + factor_name(a);
     }
     if (!bits_are_default()) out += ":bits=" + hex(*bits_);
     if (order_ == PLAIT_SEQUENCY) out += ":seq";
@@ -34,6 +35,9 @@ std::string wht_descriptor::token() const {
     if (adjoint_) out += ":adj";
     if (scale_ != 1.0) out += text(":scale=", scale_);
     if (bound_) out += text(":bound=", *bound_);
+    if (rows_) out += text(":rows=", *rows_);
+    if (group_) out += text(":group=", *group_);
+    if (bins_) out += text(":hist=", bins_->count, '.', bins_->first, '.', bins_->width);
     append_roles(out);
     return out;
 }
@@ -45,6 +49,7 @@ struct axis_field {
     int64_t length;
     bool transformed;
     plait_wht_factor factor;
+    int given; ///< order of the caller's matrix, or 0
 };
 
 bool is_axis(std::string_view text) {
@@ -54,11 +59,20 @@ bool is_axis(std::string_view text) {
 
 axis_field parse_axis(const token_field &field) {
     const size_t dot = std::min(field.text.find('.'), field.text.size());
-    axis_field axis{field, parse_int(field.part(1, dot - 1)), field.text[0] == 'n', PLAIT_H1};
+    axis_field axis{field, parse_int(field.part(1, dot - 1)), field.text[0] == 'n', PLAIT_H1, 0};
     if (dot < field.text.size()) {
         const token_field name = field.part(dot + 1);
+        if (name.text.size() > 1 && name.text[0] == 'm' && name.text[1] >= '0' &&
+            name.text[1] <= '9') {
+            // Any value beyond int is refused as any other that is too large.
+            axis.given = static_cast<int>(
+                std::min<int64_t>(parse_int(name.part(1)), std::numeric_limits<int>::max()));
+            return axis;
+        }
         const auto factor = factor_from_name(name.text);
-        if (!factor) refuse(name, "is no factor; factors: h12p2 h12s h20w h28w h40");
+        if (!factor)
+            refuse(name, "is no factor; factors: ", factor_names(),
+                   ", or m<order> of a matrix that the caller gives");
         axis.factor = *factor;
     }
     return axis;
@@ -92,6 +106,20 @@ public:
             once(bound_, field, "bound");
             const int64_t bound = parse_int(value());
             apply(field, [&] { desc_.set_bound(bound); });
+        } else if (valued && name == "rows") {
+            once(rows_, field, "rows");
+            const int64_t rows = parse_int(value());
+            apply(field, [&] { desc_.set_rows(rows); });
+        } else if (valued && name == "group") {
+            once(group_, field, "group");
+            const int64_t length = parse_int(value());
+            apply(field, [&] { desc_.set_group(length); });
+        } else if (valued && name == "hist") {
+            once(hist_, field, "hist");
+            const std::vector<token_field> parts = split_fields(value(), '.');
+            if (parts.size() != 3) refuse(value(), "is not three numbers with dots between them");
+            const wht_bins bins{parse_int(parts[0]), parse_int(parts[1]), parse_int(parts[2])};
+            apply(field, [&] { desc_.set_histogram(bins); });
         } else {
             return false;
         }
@@ -106,6 +134,7 @@ private:
 
     wht_descriptor &desc_;
     bool order_ = false, adjoint_ = false, bits_ = false, scale_ = false, bound_ = false;
+    bool rows_ = false, group_ = false, hist_ = false;
 };
 
 } // namespace
@@ -143,7 +172,13 @@ std::unique_ptr<descriptor> parse_wht(const std::vector<token_field> &fields) {
     });
     desc->set_axes(transformed);
     for (size_t a = 0; a < axes.size(); ++a)
-        apply(axes[a].field, [&] { desc->set_factor(static_cast<int>(a), axes[a].factor); });
+        apply(axes[a].field, [&] {
+            const int axis = static_cast<int>(a);
+            if (const size_t dot = axes[a].field.text.find(".m"); dot != std::string_view::npos)
+                desc->set_factor_order(axis, axes[a].given);
+            else
+                desc->set_factor(axis, axes[a].factor);
+        });
 
     options parser(*desc);
     std::vector<plait_role> seen;

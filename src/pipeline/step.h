@@ -16,7 +16,8 @@ namespace plait::impl {
 /// in the order of step::operands.
 class step_args {
 public:
-    static constexpr size_t max_bytes = 4096; ///< the limit for kernel parameters on CUDA
+    /// Where the problem in normal form is an argument (CPU); kernels on CUDA take half of it.
+    static constexpr size_t max_bytes = 8192;
 
     step_args() = default;
     template <class Args> explicit step_args(const Args &args) : bytes_(sizeof(Args)) {

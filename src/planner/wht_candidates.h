@@ -26,6 +26,10 @@ struct wht_rows {
     int64_t flops() const { return elements() * (log_n + (scale != 1.0 ? 1 : 0)); }
 };
 
+/// What wht.cpu.ref alone computes, in words; "" for a problem that other candidates may take. The
+/// first rule of every other candidate. A candidate that learns one of these looks at it itself.
+verdict wht_ref_only(const problem &);
+
 /// "" and the rows, or why the problem is not of this shape. Types are not looked at.
 verdict wht_as_rows(const problem &, wht_rows *out);
 

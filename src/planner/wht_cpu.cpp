@@ -3,6 +3,7 @@
 #include "lib/cpu/wht/ref_args.h"
 #include "lib/cpu/wht/simd_args.h"
 #include "src/core/checked.h"
+#include "src/core/tables.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
 
@@ -89,21 +90,16 @@ int64_t ref_flops(const wht_problem &p) {
     int64_t per_element = p.scale != 1.0 ? 1 : 0;
     for (int a = 0; a < p.axes; ++a) {
         if (!p.axis[a].transformed) continue;
-        const int m = wht_factor_order(p.axis[a].factor);
+        const int m = cpu::wht_ref_order(p, p.axis[a]);
         per_element += m - 1;
         for (int64_t n = p.axis[a].length / m; n > 1; n /= 2) ++per_element;
     }
-    if (p.diag != scalar::none) per_element += 1;
+    if (p.diag_mid != scalar::none) per_element *= 2;
+    for (const scalar diagonal : {p.diag, p.diag_in, p.diag_mid})
+        if (diagonal != scalar::none) per_element += 1;
+    if (p.amax != scalar::none || p.scales) per_element += 1;
     const bool complex = p.x == scalar::c64 || p.x == scalar::c128;
     return try_mul(elements, per_element * (complex ? 2 : 1)).value_or(INT64_MAX); // factors: many
-}
-
-/// Bytes that one read of a tensor touches; an axis of stride 0 is read once.
-int64_t touched(const wht_problem &p, int64_t wht_axis::*stride, int bits) {
-    int64_t elements = 1;
-    for (int a = 0; a < p.axes; ++a)
-        if (p.axis[a].*stride != 0 || p.axis[a].length == 0) elements *= p.axis[a].length;
-    return (elements * bits + 7) / 8;
 }
 
 } // namespace
@@ -191,7 +187,7 @@ cost wht_cpu_ref_estimate(const problem &problem, const profile &device) {
     const bool sweeps = static_cast<double>(cpu::wht_ref_slice_bytes(p)) >
                         static_cast<double>(device.l2_core_bytes);
     const double bytes =
-        elements * (scalar_bytes(p.x) + scalar_bytes(p.y) + (sweeps ? 16 * stages : 0));
+        elements * (scalar_bits(p.x) / 8.0 + scalar_bytes(p.y) + (sweeps ? 16 * stages : 0));
     const double busy =
         shares ? threads : std::clamp(static_cast<double>(product(p, false)), 1.0, threads);
     const double barriers = shares ? static_cast<double>(product(p, false)) * (stages + 2) : 0;
@@ -207,22 +203,34 @@ pipeline wht_cpu_ref_build(const problem &problem, const profile &device) {
     step s;
     s.kernel = "wht.ref";
     s.block = threads_of(device);
-    const int scratch = out.work.book("scratch", cpu::wht_ref_scratch_bytes(p, s.block), 0, 0);
+    // Transforms of nothing need none, and a piece of nothing is no piece.
+    const int64_t bytes = std::max<int64_t>(cpu::wht_ref_scratch_bytes(p, s.block), 64);
+    const int scratch = out.work.book("scratch", bytes, 0, 0);
     s.operands = {role_operand(PLAIT_X, false),
-                  role_operand(PLAIT_Y, true),
+                  p.stores ? role_operand(PLAIT_Y, true) : operand{},
                   p.signs ? role_operand(PLAIT_SIGNS, false) : operand{},
                   p.diag != scalar::none ? role_operand(PLAIT_DIAG, false) : operand{},
                   p.overflow ? role_operand(PLAIT_OVERFLOW, true) : operand{},
                   piece_operand(scratch, true)};
+    const auto optional = [&](plait_role role) {
+        const tensor *t = problem.find(role);
+        const bool written = t && (t->access & PLAIT_WRITE);
+        s.operands.push_back(t ? role_operand(role, written) : operand{});
+    };
+    for (const plait_role role : {PLAIT_FACTOR, PLAIT_ROWS, PLAIT_DIAG_IN, PLAIT_DIAG_MID,
+                                  PLAIT_AMAX, PLAIT_SCALES, PLAIT_HISTOGRAM, PLAIT_STATUS})
+        optional(role);
+    while (s.operands.back().from == operand::source::none) s.operands.pop_back();
     cpu::wht_ref_args args{};
     args.problem = p;
     s.args = step_args(args);
     // The tensors, each once: what passes through the scratch stays in the caches.
-    s.bytes_read = touched(p, &wht_axis::x_stride, scalar_bits(p.x));
-    if (p.signs) s.bytes_read += touched(p, &wht_axis::signs_stride, 1);
-    if (p.diag != scalar::none)
-        s.bytes_read += touched(p, &wht_axis::diag_stride, scalar_bits(p.diag));
-    s.bytes_written = touched(p, &wht_axis::y_stride, scalar_bits(p.y)) + (p.overflow ? 4 : 0);
+    for (const tensor &t : problem.tensors) {
+        int64_t bits = dtype_of(t.dtype).bits;
+        for (size_t a = 0; a < t.extents.size(); ++a)
+            if (t.strides[a] != 0 || t.extents[a] == 0) bits *= t.extents[a];
+        ((t.access & PLAIT_WRITE) ? s.bytes_written : s.bytes_read) += (bits + 7) / 8;
+    }
     s.flops = ref_flops(p);
     out.steps.push_back(std::move(s));
     out.work.seal();

@@ -1,6 +1,7 @@
 // The shape that all kernels but wht.ref take.
 #include "src/core/checked.h"
 #include "src/core/status.h"
+#include "src/core/tables.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
 
@@ -23,8 +24,29 @@ std::string_view scattered_bits(std::string_view token) {
 
 } // namespace
 
+verdict wht_ref_only(const problem &problem) {
+    const wht_problem &p = problem.wht();
+    for (const scalar narrow : {scalar::i8, scalar::i16, scalar::b1})
+        if (p.x == narrow) return text("x is ", scalar_name(p.x), "; needs a type of y");
+    if (p.y == scalar::e4m3) return "y is e4m3; needs a type of x";
+    if (p.diag_in != scalar::none) return "diag_in is in use";
+    if (p.diag_mid != scalar::none) return "diag_mid is in use";
+    if (p.rows_type != scalar::none) return "rows is in use";
+    if (p.amax != scalar::none) return "amax is in use";
+    if (p.bins > 0) return "histogram is in use";
+    if (!p.stores) return "y is not in use";
+    if (p.given_order > 0) return "factor is in use";
+    for (int a = 0; a < p.axes; ++a)
+        if (p.axis[a].transformed && p.axis[a].factor > wht_factor::h40)
+            return text("n=", p.axis[a].length, " has the factor ",
+                        find_factor(static_cast<plait_wht_factor>(p.axis[a].factor))->name,
+                        "; needs h12p2 h12s h20w h28w h40 or none");
+    return "";
+}
+
 verdict wht_as_rows(const problem &problem, wht_rows *out) {
     if (problem.empty) return "the problem is empty: there is nothing to run";
+    if (const verdict only = wht_ref_only(problem); !only.empty()) return only;
     const wht_problem &p = problem.wht();
     if (p.signs) return "signs is in use";
     if (p.diag != scalar::none) return "diag is in use";

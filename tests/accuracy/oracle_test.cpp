@@ -9,9 +9,10 @@
 namespace plait::test {
 namespace {
 
-const char *const named[] = {"h12p2",      "h12s",        "h20w",       "h28w",
-                             "h40",        "h4_regular",  "h20_paley1", "h28_paley2",
-                             "h36_paley2", "h108_paley1", "h140_paley1"};
+const char *const named[] = {"h12p2",       "h12s",       "h20w",       "h28w",       "h40",
+                             "h4_regular",  "h20_paley1", "h28_paley2", "h36_paley2", "h108_paley1",
+                             "h140_paley1", "h52_will",   "h60_paley1", "h116_will",  "h124_will",
+                             "h156_will",   "h172_will"};
 
 bool is_hadamard(const sign_matrix &m) {
     for (int i = 0; i < m.order; ++i)

@@ -13,7 +13,7 @@ TEST_CASE("wht: create") {
     plait_desc *desc = nullptr;
     FAILS(plait_wht_create(nullptr, PLAIT_F32, 2, extents), argument, "desc=NULL");
     FAILS(plait_wht_create(&desc, garbage<plait_dtype>(), 2, extents), argument, "dtype=99");
-    FAILS(plait_wht_create(&desc, PLAIT_B1, 2, extents), argument, "b1");
+    FAILS(plait_wht_create(&desc, PLAIT_E4M3, 2, extents), argument, "e4m3");
     FAILS(plait_wht_create(&desc, PLAIT_F32, 2, nullptr), argument, "extents=NULL");
     FAILS(plait_wht_create(&desc, PLAIT_F32, 0, extents), argument, "rank=0");
     FAILS(plait_wht_create(&desc, PLAIT_F32, PLAIT_MAX_RANK + 1, extents), argument, "rank=9");

@@ -75,7 +75,7 @@ TEST_CASE("execute: roles") {
     FAILS(c.run({}), PLAIT_ERR_POINTER, "missing");
     FAILS(c.run(with(3, {PLAIT_X, c.x})), PLAIT_ERR_POINTER, "role=x is given twice");
     FAILS(c.run(with(2, {PLAIT_DIAG, c.signs})), PLAIT_ERR_POINTER, "role=diag is not in use");
-    for (const int64_t bad : {int64_t{0}, int64_t{9}, int64_t{-1}, int64_t{31}, int64_t{256},
+    for (const int64_t bad : {int64_t{0}, int64_t{15}, int64_t{-1}, int64_t{31}, int64_t{256},
                               int64_t{1} << 33, INT64_MIN, int64_t{PLAIT_X} + (int64_t{1} << 32)})
         FAILS(c.run(with(2, {bad, c.signs})), PLAIT_ERR_POINTER, "role=" + std::to_string(bad));
     std::vector<plait_arg> five = c.args();

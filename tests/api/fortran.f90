@@ -61,6 +61,17 @@ contains
                 PLAIT_OK, 'tensor')
     call expect(role == PLAIT_SIGNS .and. rank == 2 .and. extents(2) == 64, 'its fields')
     call plait_desc_destroy(desc)
+    call expect(plait_wht_create(desc, PLAIT_I16, 1_c_int, [24_c_int64_t]) == PLAIT_OK, 'i16')
+    call expect(plait_wht_set_factor_order(desc, 0_c_int, 12_c_int) == PLAIT_OK, 'factor order')
+    call expect(plait_wht_set_rows(desc, 6_c_int64_t) == PLAIT_OK, 'rows')
+    call expect(plait_wht_set_group(desc, 3_c_int64_t) == PLAIT_OK, 'group')
+    call expect(plait_wht_set_histogram(desc, 5_c_int64_t, -2_c_int64_t, 1_c_int64_t) == PLAIT_OK, &
+                'histogram')
+    call expect(plait_desc_use(desc, PLAIT_AMAX, 1_c_int) == PLAIT_OK, 'amax')
+    call expect(plait_desc_check(desc) == PLAIT_OK, 'check')
+    call expect(plait_desc_token(desc, token) == PLAIT_OK, 'token')
+    call expect(token == 'wht:i16:n24.m12:rows=6:group=3:hist=5.-2.1:+amax', token)
+    call plait_desc_destroy(desc)
     call expect(plait_desc_token(c_null_ptr, token) == PLAIT_ERR_INVALID_ARGUMENT, 'NULL')
     call expect(len(token) == 0, 'empty text')
   end subroutine descriptors

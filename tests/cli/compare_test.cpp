@@ -20,7 +20,7 @@ TEST_CASE("the reference of a token") {
     wht_reference ref("wht:f32:n4");
     const double x[8] = {1, 2, 3, 4, 0, 0, 1, 0};
     double y[8];
-    ref.run(2, x, nullptr, nullptr, y);
+    ref.run(2, x, {}, y);
     const double expected[8] = {10, -2, -4, 0, 1, 1, -1, -1};
     CHECK(std::memcmp(y, expected, sizeof y) == 0);
 }

@@ -19,6 +19,19 @@ namespace {
 
 __extension__ typedef __int128 int128;
 
+cpu::wht_ref_args ref_args(const void *x, void *y, const uint32_t *signs, const void *diag,
+                           int32_t *overflow, void *scratch, const wht_problem &p) {
+    cpu::wht_ref_args args{};
+    args.x = x;
+    args.y = y;
+    args.signs = signs;
+    args.diag = diag;
+    args.overflow = overflow;
+    args.scratch = scratch;
+    args.problem = p;
+    return args;
+}
+
 int sign_changes(int64_t row, int64_t n) {
     int changes = 0;
     for (int64_t j = 1; j < n; ++j)
@@ -217,14 +230,10 @@ void check_example(const example &e, rng &r) {
     const int threads = static_cast<int>(pick(r, 1, 3));
     std::vector<uint8_t> scratch(static_cast<size_t>(cpu::wht_ref_scratch_bytes(p, threads)) + 64);
     int32_t overflow = 7;
-    const cpu::wht_ref_args args{
-        x.at(),
-        out,
-        p.signs ? signs.data() : nullptr,
-        p.diag != scalar::none ? diag.at() : nullptr,
+    const cpu::wht_ref_args args = ref_args(
+        x.at(), out, p.signs ? signs.data() : nullptr, p.diag != scalar::none ? diag.at() : nullptr,
         p.overflow ? &overflow : nullptr,
-        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64),
-        p};
+        reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64), p);
     cpu::find_kernel("wht.ref")(&args, threads);
 
     const std::vector<int> h = full_matrix(p, t);
@@ -312,14 +321,10 @@ TEST_CASE("ref: overflow exactly at the edge of the range, also inside a factor"
         std::vector<int32_t> y(x.size());
         std::vector<uint8_t> scratch(static_cast<size_t>(cpu::wht_ref_scratch_bytes(p, 1)) + 64);
         int32_t overflow = 7;
-        const cpu::wht_ref_args args{
-            x.data(),
-            y.data(),
-            nullptr,
-            nullptr,
-            &overflow,
+        const cpu::wht_ref_args args = ref_args(
+            x.data(), y.data(), nullptr, nullptr, &overflow,
             reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64),
-            p};
+            p);
         cpu::find_kernel("wht.ref")(&args, 1);
         if (result != nullptr) *result = y;
         return overflow;
@@ -357,14 +362,11 @@ TEST_CASE("ref: all threads inside one transform give the bits of one thread") {
             std::vector<double> y(x.size());
             std::vector<uint8_t> scratch(
                 static_cast<size_t>(cpu::wht_ref_scratch_bytes(p, threads)) + 64);
-            const cpu::wht_ref_args args{
-                x.data(),
-                y.data(),
-                nullptr,
-                nullptr,
-                nullptr,
-                reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64),
-                p};
+            const cpu::wht_ref_args args =
+                ref_args(x.data(), y.data(), nullptr, nullptr, nullptr,
+                         reinterpret_cast<void *>(
+                             (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64),
+                         p);
             cpu::find_kernel("wht.ref")(&args, threads);
             return y;
         };

@@ -287,4 +287,24 @@ TEST_CASE("ten thousand plans in a second") {
 #endif
 }
 
+// A candidate that overlooks one of these would compute another transform.
+TEST_CASE("what wht.cpu.ref alone computes, every other candidate refuses") {
+    for (const char *token :
+         {"wht:f32:b4:n1536.m12", "wht:f32:b4:n640.h20p1", "wht:bf16:b4:n2752.h172w",
+          "wht:f32:b4:n16.h4r", "wht:i8:b4:n1024", "wht:i16:b4:n1024:y.i64", "wht:b1:b4:n1024",
+          "wht:b1:b4:n1024:y.f32", "wht:f32:b4:n1024:rows=100", "wht:f32:b4:n1024:adj:rows=100",
+          "wht:f32:b4:n1024:+diag_in", "wht:c64:b4:n1024:+diag_mid", "wht:f32:b4:n1024:+amax",
+          "wht:f32:b4:n1024:-y+amax", "wht:i32:b4:n1024:hist=9.0.1", "wht:f32:b4:n1024:y.e4m3",
+          "wht:f32:b4:n1024:group=128:+amax+scales:y.e4m3"}) {
+        INFO(token);
+        const problem p = problem_of(token);
+        for (const candidate &c : candidates_of("wht")) {
+            INFO(c.name);
+            const bool cuda = c.backend == PLAIT_CUDA;
+            const verdict v = c.applicable(p, profile_named(cuda ? "h200" : "cpu_avx512_64c"));
+            CHECK((v == "") == (std::string(c.name) == "wht.cpu.ref"));
+        }
+    }
+}
+
 } // namespace plait::test

@@ -101,7 +101,7 @@ bytes image_of(const json &j, plait_dtype type, const wht_call &call) {
 }
 
 plait_wht_factor factor_named(const std::string &name) {
-    for (int f = PLAIT_H1; f <= PLAIT_H40; ++f)
+    for (int f = PLAIT_H1; f <= PLAIT_H172_WILLIAMSON; ++f)
         if (name == factor_name(static_cast<plait_wht_factor>(f)))
             return static_cast<plait_wht_factor>(f);
     throw std::invalid_argument("factor " + name + " is not in this version");

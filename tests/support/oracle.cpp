@@ -158,27 +158,60 @@ sign_matrix factor_matrix(const std::string &name) {
     if (name == "h20_paley1") return paley1(19);
     if (name == "h28_paley2") return paley2(13);
     if (name == "h36_paley2") return paley2(17);
+    if (name == "h60_paley1") return paley1(59);
     if (name == "h108_paley1") return paley1(107);
     if (name == "h140_paley1") return paley1(139);
+    if (name == "h52_will")
+        return williamson({"+-+--++++--+-", "+---++++++---", "++-+--++--+-+", "+----+--+----"});
+    if (name == "h116_will")
+        return williamson({"++--+--+-+++-++++-+++-+--+--+", "++++-++-+---++++++---+-++-+++",
+                           "+-+---++--+-++++++-+--++---+-", "+++---++--+-+----+-+--++---++"});
+    if (name == "h124_will")
+        return williamson({"+--+++-+--+----++----+--+-+++--", "+--+++-+--+----++----+--+-+++--",
+                           "+-----+++-+-+--++--+-+-+++-----", "++++++---+-+-++--++-+-+---+++++"});
+    if (name == "h156_will")
+        return williamson(
+            {"+++--+-+-----+--++----++--+-----+-+--++", "++++---+--++----+-+--+-+----++--+---+++",
+             "+++--++-+---+-+--+----+--+-+---+-++--++", "+---++-+-+-----+++-++-+++-----+-+-++---"});
+    if (name == "h172_will")
+        return williamson({"+---++--++++-+-+++-++--++-+++-+-++++--++---",
+                           "++-++++++----+-+--++-++-++--+-+----++++++-+",
+                           "+++-+-++--+-+-++++-+----+-++++-+-+--++-+-++",
+                           "++---++++-+--+--++--------++--+--+-++++---+"});
     throw std::invalid_argument("no factor matrix " + name);
 }
 
 const char *factor_name(plait_wht_factor factor) {
-    switch (factor) {
-    case PLAIT_H12_PALEY2: return "h12p2";
-    case PLAIT_H12_SLOANE: return "h12s";
-    case PLAIT_H20_WILLIAMSON: return "h20w";
-    case PLAIT_H28_WILLIAMSON: return "h28w";
-    case PLAIT_H40: return "h40";
-    default: return "";
-    }
+    static const char *const names[] = {"",
+                                        "h12p2",
+                                        "h12s",
+                                        "h20w",
+                                        "h28w",
+                                        "h40",
+                                        "h4_regular",
+                                        "h20_paley1",
+                                        "h28_paley2",
+                                        "h36_paley2",
+                                        "h52_will",
+                                        "h60_paley1",
+                                        "h108_paley1",
+                                        "h116_will",
+                                        "h124_will",
+                                        "h140_paley1",
+                                        "h156_will",
+                                        "h172_will"};
+    return names[factor];
 }
 
 const sign_matrix &factor_matrix(plait_wht_factor factor) {
-    static const sign_matrix all[] = {factor_matrix(std::string()), factor_matrix("h12p2"),
-                                      factor_matrix("h12s"),        factor_matrix("h20w"),
-                                      factor_matrix("h28w"),        factor_matrix("h40")};
-    return all[factor];
+    static const std::vector<sign_matrix> all = [] {
+        std::vector<sign_matrix> made;
+        for (int f = PLAIT_H1; f <= PLAIT_H172_WILLIAMSON; ++f)
+            made.push_back(
+                factor_matrix(std::string(factor_name(static_cast<plait_wht_factor>(f)))));
+        return made;
+    }();
+    return all[static_cast<size_t>(factor)];
 }
 
 int64_t natural_row(plait_wht_order order, int bits, int64_t r) {

@@ -72,7 +72,8 @@ void shape(rng &r, wht_call &c, int log_limit) {
     }
     case 4: { // a factor
         const auto f = r.pick({PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON,
-                               PLAIT_H28_WILLIAMSON, PLAIT_H40});
+                               PLAIT_H28_WILLIAMSON, PLAIT_H40, PLAIT_H4_REGULAR, PLAIT_H28_PALEY2,
+                               PLAIT_H36_PALEY2, PLAIT_H52_WILLIAMSON, PLAIT_H60_PALEY1});
         const int k = log_n(log_limit - 6);
         c.extents = {batch(std::min(3, log_limit - 6 - k)),
                      factor_matrix(f).order * (int64_t{1} << k)};

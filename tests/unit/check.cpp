@@ -17,20 +17,31 @@ TEST_CASE("every contradiction has its sentence") {
         {"wht:f32:b7:n12", "extents[1]=12 is no power of two, and axis 1"},
         {"wht:f32:n3:b4", "extents[0]=3 is no power of two"},
         {"wht:f32:n3:b0", "extents[0]=3 is no power of two"},
-        {"wht:f32:n40", "factors that fit: h20w h40; or blocks of 8"},
+        {"wht:f32:n40", "factors that fit: h20w h40 h20p1; or blocks of 8"},
         {"wht:f32:n13696", "blocks of 128 as one more batch axis (extents 107, 128)"},
         {"wht:f32:n10944", "blocks of 64 as one more batch axis (extents 171, 64)"},
-        {"wht:f32:n36.h12p2", "extents[0]=36 is not 12 * 2^k, as factor=h12p2 needs: 36/12=3 is no "
-                              "power of two; blocks of 4 as one more batch axis (extents 9, 4)"},
+        {"wht:f32:n36.h12p2",
+         "extents[0]=36 is not 12 * 2^k, as factor=h12p2 needs: 36/12=3 is no "
+         "power of two; factors that fit: h36p2; or blocks of 4 as one more batch"},
         {"wht:f32:n60.h12s", "60/12=5 is no power of two"},
         {"wht:f32:n240.h12p2", "240/12=20 is no power of two"},
         {"wht:f32:n25600.h40", "25600/40=640 is no power of two"},
         {"wht:f32:n64.h12s", "extents[0]=64 is not 12 * 2^k, as factor=h12s needs: 12 does not "
                              "divide it; 64 needs no factor"},
-        {"wht:f32:n56.h20w", "20 does not divide it; factors that fit: h28w; or blocks of 8"},
+        {"wht:f32:n56.h20w", "20 does not divide it; factors that fit: h28w h28p2; or blocks of 8"},
         {"wht:f32:n1.h12s", "12 does not divide it; 1 needs no factor"},
         {"wht:f32:b12.h12s:n8", "factor=h12s stands on axis 0, which is not transformed "
                                 "(plait_wht_set_axes)"},
+        {"wht:f32:n44",
+         "blocks of 4 as one more batch axis (extents 11, 4); the nearest lengths are "
+         "40 (h20w h40 h20p1) and 48 (h12p2 h12s); or a matrix of order 44 of your own "
+         "(plait_wht_set_factor_order)"},
+        {"wht:f32:n3:b2", "an odd length has no blocks; the nearest lengths are 2 and 4"},
+        {"wht:f32:n12.m5", "5 does not divide it; factors that fit: h12p2 h12s"},
+        {"wht:f32:n36.m12", "extents[0]=36 is not 12 * 2^k, as factor=m12 needs: 36/12=3"},
+        {"wht:f32:b12.m12:n8", "factor=m12 stands on axis 0, which is not transformed"},
+        {"wht:f32:n12.m12:n40.m20",
+         "factor=m20 on axis 1 and factor=m12 on another need two matrices"},
         // orders and masks
         {"wht:f32:n12.h12p2:seq", "order=sequency is for powers of two only, and factor=h12p2"},
         {"wht:f32:n8:n12.h12p2:dya", "order=dyadic is for powers of two only, and factor=h12p2"},
@@ -59,6 +70,15 @@ TEST_CASE("every contradiction has its sentence") {
         {"wht:f32:n8:+diag:diag.c64", "diag: dtype=c64 is not x's type f32"},
         {"wht:f32:n8:+overflow", "role=overflow is for integers, and x is f32"},
         {"wht:c64:n8:bound=1", "bound=1 is a promise about integers, and x is c64"},
+        // around the transform: more in tests/api
+        {"wht:i8:n8:y.c64", "y: dtype=c64 does not go with x=i8"},
+        {"wht:f32:n8:rows=3:y@x", "alias=y@x needs equal extents"},
+        {"wht:f32:n8:+amax:amax.i64", "amax: dtype=i64 does not go with y=f32"},
+        {"wht:i32:n8:+amax:amax.f32", "amax: dtype=f32 does not go with y=i32"},
+        {"wht:f32:n8:-y+amax:y@x", "alias=y@x is set, but role=y is not in use"},
+        {"wht:i32:b8:hist=2.0.1", "role=histogram needs a transformed axis, and none is"},
+        {"wht:f32:n8:bits=3:+scales:y.e4m3", "role=scales does not go with bits=0x3"},
+        {"wht:i32:n8:bits=3:hist=2.0.1", "role=histogram does not go with bits=0x3"},
         // settings of what is not there
         {"wht:f32:n8:signs.s0", "role=signs has strides but is not in use (plait_desc_use)"},
         {"wht:c64:n8:diag.f32", "role=diag has a type but is not in use"},

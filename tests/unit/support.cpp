@@ -25,8 +25,11 @@ namespace {
 
 const std::vector<plait_dtype> data_types = {PLAIT_F64,  PLAIT_F32, PLAIT_F16, PLAIT_BF16,
                                              PLAIT_C128, PLAIT_C64, PLAIT_I32, PLAIT_I64};
+const std::vector<plait_dtype> input_types = {PLAIT_F64, PLAIT_F16, PLAIT_C64, PLAIT_I32,
+                                              PLAIT_I8,  PLAIT_I16, PLAIT_B1};
 const std::vector<plait_wht_factor> factors = {
-    PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON, PLAIT_H28_WILLIAMSON, PLAIT_H40};
+    PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON, PLAIT_H28_WILLIAMSON,
+    PLAIT_H40,        PLAIT_H4_REGULAR, PLAIT_H36_PALEY2};
 
 int64_t any_count(dice &d) {
     switch (d.between(0, 5)) {
@@ -55,7 +58,7 @@ std::vector<int64_t> any_strides(dice &d, size_t rank) {
 wht_descriptor any_descriptor(dice &d) {
     std::vector<int64_t> extents(static_cast<size_t>(d.between(1, PLAIT_MAX_RANK)));
     for (int64_t &e : extents) e = any_count(d);
-    wht_descriptor desc = make_wht(d.pick(data_types), extents);
+    wht_descriptor desc = make_wht(d.pick(d.one_in(2) ? data_types : input_types), extents);
     const auto rank = static_cast<int64_t>(extents.size());
     if (d.one_in(2)) desc.set_axes(static_cast<uint32_t>(d.between(0, (1 << rank) - 1)));
     if (d.one_in(4)) desc.set_bits(d.bits() >> d.between(0, 63));
@@ -64,8 +67,16 @@ wht_descriptor any_descriptor(dice &d) {
     if (d.one_in(4)) desc.set_adjoint(true);
     if (d.one_in(2)) desc.set_scale(any_scale(d));
     if (d.one_in(4)) desc.set_bound(any_count(d));
+    if (d.one_in(8))
+        desc.set_factor_order(static_cast<int>(d.between(0, rank - 1)),
+                              static_cast<int>(d.between(2, 256)));
+    if (d.one_in(8)) desc.set_rows(any_count(d));
+    if (d.one_in(8)) desc.set_group(std::max<int64_t>(any_count(d), 1));
+    if (d.one_in(8)) desc.set_histogram({std::max<int64_t>(any_count(d), 1), -any_count(d), 3});
+    if (d.one_in(8)) desc.use(PLAIT_AMAX, true);
+    if (d.one_in(8)) desc.use(PLAIT_DIAG_MID, true);
     for (const plait_role role : {PLAIT_X, PLAIT_Y, PLAIT_SIGNS, PLAIT_DIAG, PLAIT_OVERFLOW}) {
-        if (d.one_in(3)) desc.use(role, role == PLAIT_X || role == PLAIT_Y || d.one_in(2));
+        if (d.one_in(3)) desc.use(role, role == PLAIT_X || d.one_in(2));
         const size_t shape = role == PLAIT_OVERFLOW ? 1 : extents.size();
         if (d.one_in(4)) set_strides(desc, role, any_strides(d, shape));
         if (d.one_in(4)) desc.set_alignment(role, 1 << d.between(0, 12));
@@ -185,6 +196,12 @@ const std::vector<std::string> &corpus() {
         "wht:f64:n512:n512:dya",
         // sparse WHT
         "wht:f64:b100000:n256:x.s300.1.a8",
+        // around the transform
+        "wht:i8:b4:n24.m12:hist=9.-16.4:-y+amax",
+        "wht:b1:n1024:rows=100:+status:rows.i32",
+        "wht:bf16:b64:n688.h172w:adj",
+        "wht:f32:b8:n4096:scale=0.015625:group=128:+amax+scales:y.e4m3",
+        "wht:c64:n1024:+diag+diag_in+diag_mid:y@x:diag_in.f32",
         // edges
         "wht:f32:n1",
         "wht:f32:b0:n8",

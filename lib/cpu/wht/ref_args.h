@@ -1,6 +1,7 @@
 // Arguments and scratch size of the kernel wht.ref.
 #pragma once
 
+#include "lib/common/factor_matrices.h"
 #include "lib/common/wht_problem.h"
 
 #include <cstdint>
@@ -15,6 +16,14 @@ struct wht_ref_args {
     const void *diag;
     int32_t *overflow;
     void *scratch; ///< wht_ref_scratch_bytes, 64-byte aligned
+    const uint32_t *factor;
+    const void *rows;
+    const void *diag_in;
+    const void *diag_mid;
+    void *amax;
+    float *scales;
+    int64_t *histogram;
+    int32_t *status;
     wht_problem problem;
 };
 
@@ -48,9 +57,27 @@ inline int64_t wht_ref_slice_bytes(const wht_problem &p) {
     return (wht_ref_points(p) * (wide ? 16 : 8) + 63) / 64 * 64;
 }
 
+/// Order of the factor of a transformed axis, 1 without one.
+inline int wht_ref_order(const wht_problem &p, const wht_axis &axis) {
+    return axis.factor == wht_factor::given ? p.given_order : wht_factor_order(axis.factor);
+}
+
+/// Bytes of the matrix of an axis: a byte per entry, before the slices of the transforms.
+inline int64_t wht_ref_matrix_bytes(const wht_problem &p, const wht_axis &axis) {
+    const int64_t m = axis.transformed ? wht_ref_order(p, axis) : 1;
+    return m > 1 ? (m * m + 63) / 64 * 64 : 0;
+}
+
+inline int64_t wht_ref_matrices_bytes(const wht_problem &p) {
+    int64_t bytes = 0;
+    for (int a = 0; a < p.axes; ++a) bytes += wht_ref_matrix_bytes(p, p.axis[a]);
+    return bytes;
+}
+
 inline int64_t wht_ref_scratch_bytes(const wht_problem &p, int threads) {
     if (threads < 1) threads = 1;
-    return wht_ref_slice_bytes(p) * (wht_ref_shares_transform(p, threads) ? 1 : threads);
+    return wht_ref_matrices_bytes(p) +
+           wht_ref_slice_bytes(p) * (wht_ref_shares_transform(p, threads) ? 1 : threads);
 }
 
 } // namespace plait::impl::cpu

@@ -23,6 +23,7 @@ float_format format_of(plait_dtype dtype) {
     case PLAIT_F32: return {23, -126, 127};
     case PLAIT_F16: return {10, -14, 15};
     case PLAIT_BF16: return {7, -126, 127};
+    case PLAIT_E4M3: return {3, -6, 8};
     default: throw failure(PLAIT_ERR_INTERNAL, "not a floating type");
     }
 }
@@ -60,6 +61,28 @@ double decode_bf16(uint16_t bits) {
     return value;
 }
 
+/// Largest 448, which all that is beyond it becomes; no Inf.
+double decode_e4m3(uint8_t bits) {
+    const int e = (bits >> 3) & 15, f = bits & 7;
+    double v = e == 0 ? std::ldexp(f, -9) : std::ldexp(8 + f, e - 10);
+    if (e == 15 && f == 7) v = std::numeric_limits<double>::quiet_NaN();
+    return bits & 0x80 ? -v : v;
+}
+
+uint8_t encode_e4m3(double value) {
+    // By search: the values ascend with their bits.
+    const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+    if (std::isnan(value)) return sign | 0x7f;
+    const double size = std::min(std::fabs(value), 448.0);
+    uint8_t below = 0;
+    while (below < 0x7e && decode_e4m3(static_cast<uint8_t>(below + 1)) <= size) ++below;
+    if (below == 0x7e) return sign | below;
+    const double low = decode_e4m3(below), high = decode_e4m3(static_cast<uint8_t>(below + 1));
+    const double middle = (low + high) / 2;
+    const bool up = size > middle || (size == middle && (below & 1));
+    return static_cast<uint8_t>(sign | (below + (up ? 1 : 0)));
+}
+
 const double *f16_values() {
     static const std::vector<double> table = [] {
         std::vector<double> t(65536);
@@ -95,12 +118,17 @@ const char *dtype_name(plait_dtype dtype) {
     case PLAIT_C64: return "c64";
     case PLAIT_I32: return "i32";
     case PLAIT_I64: return "i64";
+    case PLAIT_E4M3: return "e4m3";
+    case PLAIT_I8: return "i8";
+    case PLAIT_I16: return "i16";
     case PLAIT_B1: return "b1";
     }
     return "unknown";
 }
 
-bool is_integer(plait_dtype dtype) { return dtype == PLAIT_I32 || dtype == PLAIT_I64; }
+bool is_integer(plait_dtype dtype) {
+    return dtype == PLAIT_I8 || dtype == PLAIT_I16 || dtype == PLAIT_I32 || dtype == PLAIT_I64;
+}
 bool is_complex(plait_dtype dtype) { return dtype == PLAIT_C64 || dtype == PLAIT_C128; }
 
 plait_dtype real_of(plait_dtype dtype) {
@@ -117,7 +145,10 @@ size_t bytes_of(plait_dtype dtype) {
     case PLAIT_F32:
     case PLAIT_I32: return 4;
     case PLAIT_F16:
-    case PLAIT_BF16: return 2;
+    case PLAIT_BF16:
+    case PLAIT_I16: return 2;
+    case PLAIT_E4M3:
+    case PLAIT_I8: return 1;
     case PLAIT_C128: return 16;
     case PLAIT_B1: return 0;
     }
@@ -143,6 +174,7 @@ double rounded(plait_dtype dtype, double value) {
     case PLAIT_F32: return static_cast<float>(value);
     case PLAIT_F16: return f16_values()[encode_f16(value)];
     case PLAIT_BF16: return decode_bf16(encode_bf16(value));
+    case PLAIT_E4M3: return decode_e4m3(encode_e4m3(value));
     default: return value;
     }
 }
@@ -160,6 +192,7 @@ void to_double(plait_dtype dtype, const void *from, int64_t count, double *to) {
         return;
     }
     case PLAIT_BF16: convert<uint16_t, double>(from, count, to, decode_bf16); return;
+    case PLAIT_E4M3: convert<uint8_t, double>(from, count, to, decode_e4m3); return;
     default: throw failure(PLAIT_ERR_INTERNAL, "to_double: not a floating type");
     }
 }
@@ -173,24 +206,35 @@ void from_double(plait_dtype dtype, const double *from, int64_t count, void *to)
         return;
     case PLAIT_F16: convert<double, uint16_t>(from, count, to, encode_f16); return;
     case PLAIT_BF16: convert<double, uint16_t>(from, count, to, encode_bf16); return;
+    case PLAIT_E4M3: convert<double, uint8_t>(from, count, to, encode_e4m3); return;
     default: throw failure(PLAIT_ERR_INTERNAL, "from_double: not a floating type");
     }
 }
 
 void to_int64(plait_dtype dtype, const void *from, int64_t count, int64_t *to) {
-    if (dtype == PLAIT_I64)
-        std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int64_t));
-    else
-        convert<int32_t, int64_t>(from, count, to, [](int32_t v) { return int64_t{v}; });
+    const auto widened = [](auto v) { return static_cast<int64_t>(v); };
+    switch (dtype) {
+    case PLAIT_I8: return convert<int8_t, int64_t>(from, count, to, widened);
+    case PLAIT_I16: return convert<int16_t, int64_t>(from, count, to, widened);
+    case PLAIT_I32: return convert<int32_t, int64_t>(from, count, to, widened);
+    default: std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int64_t));
+    }
 }
 
 void from_int64(plait_dtype dtype, const int64_t *from, int64_t count, void *to) {
-    if (dtype == PLAIT_I64)
-        std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int64_t));
-    else
-        convert<int64_t, int32_t>(from, count, to, [](int64_t v) {
-            return static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(v)));
-        });
+    // Through unsigned: modulo 2^bits.
+    switch (dtype) {
+    case PLAIT_I8:
+        return convert<int64_t, uint8_t>(from, count, to,
+                                         [](int64_t v) { return static_cast<uint8_t>(v); });
+    case PLAIT_I16:
+        return convert<int64_t, uint16_t>(from, count, to,
+                                          [](int64_t v) { return static_cast<uint16_t>(v); });
+    case PLAIT_I32:
+        return convert<int64_t, uint32_t>(from, count, to,
+                                          [](int64_t v) { return static_cast<uint32_t>(v); });
+    default: std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int64_t));
+    }
 }
 
 } // namespace plait::cases

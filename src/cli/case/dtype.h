@@ -8,7 +8,7 @@
 namespace plait::cases {
 
 const char *dtype_name(plait_dtype dtype); ///< as in tokens: "f32"
-bool is_integer(plait_dtype dtype);        ///< I32, I64; not B1
+bool is_integer(plait_dtype dtype);        ///< I8 I16 I32 I64; not B1
 bool is_complex(plait_dtype dtype);
 plait_dtype real_of(plait_dtype dtype); ///< the type of one part: C64 -> F32; else itself
 int parts_of(plait_dtype dtype);        ///< 2 for complex, else 1
@@ -26,7 +26,7 @@ double rounded(plait_dtype dtype, double value);
 // `count` counts elements; a complex element is two doubles. Floating and complex types.
 void to_double(plait_dtype dtype, const void *from, int64_t count, double *to);
 void from_double(plait_dtype dtype, const double *from, int64_t count, void *to);
-// I32 and I64. Into I32: modulo 2^32.
+// I8 I16 I32 I64. Into narrower types than I64: modulo 2^bits.
 void to_int64(plait_dtype dtype, const void *from, int64_t count, int64_t *to);
 void from_int64(plait_dtype dtype, const int64_t *from, int64_t count, void *to);
 

@@ -31,15 +31,15 @@ void fill_random(plait_dtype dtype, const fill_options &options, int64_t first, 
     }
     if (is_integer(dtype)) {
         // Never beyond what the type holds, whatever bound the token promises.
-        const int64_t top = dtype == PLAIT_I32 ? INT32_MAX : INT64_MAX / 2;
+        const int64_t top = dtype == PLAIT_I8    ? INT8_MAX
+                            : dtype == PLAIT_I16 ? INT16_MAX
+                            : dtype == PLAIT_I32 ? INT32_MAX
+                                                 : INT64_MAX / 2;
         const int64_t limit = std::clamp<int64_t>(options.integer_limit, 0, top);
         const uint64_t range = 2 * static_cast<uint64_t>(limit) + 1;
         for (int64_t i = 0; i < count; ++i) {
             const int64_t v = static_cast<int64_t>(draw(first + i) % range) - limit;
-            if (dtype == PLAIT_I32)
-                static_cast<int32_t *>(dense)[i] = static_cast<int32_t>(v);
-            else
-                static_cast<int64_t *>(dense)[i] = v;
+            from_int64(dtype, &v, 1, static_cast<char *>(dense) + bytes_for(dtype, i));
         }
         return;
     }

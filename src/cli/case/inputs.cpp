@@ -98,7 +98,7 @@ std::string at_row(int64_t i) { return " of row " + std::to_string(i); }
 
 bool is_index(plait_role role) {
     return role == PLAIT_SLOTS || role == PLAIT_POSITION || role == PLAIT_CU_SEQLENS ||
-           role == PLAIT_SEQ_IDX;
+           role == PLAIT_SEQ_IDX || role == PLAIT_ROWS;
 }
 
 input::input(const token_parts &parts, const tensor &t, const input_options &options)
@@ -125,6 +125,9 @@ input::input(const token_parts &parts, const tensor &t, const input_options &opt
         break;
     case PLAIT_SLOTS: indices_ = slots(r, total, first, second, options.full); break;
     case PLAIT_POSITION: indices_ = positions(r, total); break;
+    case PLAIT_ROWS:
+        for (int64_t i = 0; i < total; ++i) indices_.push_back(below(r, parts.length()));
+        break;
     default: {
         const int64_t length = std::max<int64_t>(1, std::min(parts.extent('t'), total));
         indices_ = ids(r, (total + length - 1) / length, length);
@@ -198,6 +201,11 @@ std::string broken_rule(const token_parts &parts, plait_role role,
                 return "slot " + std::to_string(slot) + at_row(i) + " is that of another row";
         }
     }
+    if (role == PLAIT_ROWS)
+        for (int64_t i = 0; i < count; ++i)
+            if (const int64_t at = values[static_cast<size_t>(i)]; at < 0 || at >= parts.length())
+                return "entry " + std::to_string(i) + ", " + std::to_string(at) +
+                       ", is no place of a transform of " + std::to_string(parts.length());
     if (role == PLAIT_POSITION)
         for (int64_t i = 0; i < count; ++i)
             if (values[static_cast<size_t>(i)] < 0)

@@ -29,7 +29,7 @@ private:
     std::vector<int64_t> indices_;
 };
 
-/// SLOTS, POSITION, CU_SEQLENS, SEQ_IDX.
+/// SLOTS, POSITION, CU_SEQLENS, SEQ_IDX, ROWS.
 bool is_index(plait_role role);
 /// "" or the first rule that the values of an index tensor break.
 std::string broken_rule(const token_parts &parts, plait_role role,

@@ -85,6 +85,9 @@ npy_type npy_type_of(plait_dtype dtype) {
     case PLAIT_C64: return {'c', 8};
     case PLAIT_I32: return {'i', 4};
     case PLAIT_I64: return {'i', 8};
+    case PLAIT_I8: return {'i', 1};
+    case PLAIT_I16: return {'i', 2};
+    case PLAIT_E4M3:
     case PLAIT_B1: return {'u', 1};
     }
     throw failure(PLAIT_ERR_INTERNAL, "element type without a .npy type");

@@ -21,7 +21,7 @@ struct npy_type {
     bool operator!=(const npy_type &o) const { return !(*this == o); }
 };
 
-/// How a plait type is stored: BF16 as the bits in u2, B1 as one u1 per element.
+/// How a plait type is stored: BF16 as the bits in u2, E4M3 in u1, B1 as one u1 per element.
 npy_type npy_type_of(plait_dtype dtype);
 
 class npy_reader {

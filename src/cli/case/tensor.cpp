@@ -95,6 +95,7 @@ void copy_any(const tensor &t, void *base, int64_t begin, int64_t first, int64_t
               bool gathering) {
     if (t.dtype == PLAIT_B1) return copy_bits(t, base, begin, first, count, dense, gathering);
     switch (bytes_of(t.dtype)) {
+    case 1: return copy_elements<uint8_t>(t, base, begin, first, count, dense, gathering);
     case 2: return copy_elements<uint16_t>(t, base, begin, first, count, dense, gathering);
     case 4: return copy_elements<uint32_t>(t, base, begin, first, count, dense, gathering);
     case 8: return copy_elements<uint64_t>(t, base, begin, first, count, dense, gathering);
@@ -112,6 +113,10 @@ int promised_by_default(const tensor &t) {
     case PLAIT_SLOTS:
     case PLAIT_POSITION:
     case PLAIT_SEQ_IDX: return 4;
+    case PLAIT_ROWS:
+    case PLAIT_AMAX:
+    case PLAIT_SCALES:
+    case PLAIT_HISTOGRAM: return static_cast<int>(bytes_of(t.dtype));
     default: return 16;
     }
 }

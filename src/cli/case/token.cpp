@@ -43,7 +43,7 @@ token_axis axis_of(const std::string &field) {
 
 /// name { "." dtype | ".s"<stride>{"."<stride>} | ".a"<bytes> } [ "@" name ]
 token_role role_of(const std::string &field) {
-    token_role role{"", "", 0, ""};
+    token_role role{"", "", 0, "", ""};
     std::string left = field;
     if (const size_t at = field.find('@'); at != std::string::npos) {
         role.alias = field.substr(at + 1);
@@ -62,7 +62,9 @@ token_role role_of(const std::string &field) {
         }
         strides = p[0] == 's' && numbered;
         if (strides) role.strides = "." + p;
-        if (p[0] == 'a' && numbered) role.alignment = std::atoi(p.c_str() + 1);
+        const bool alignment = p[0] == 'a' && numbered;
+        if (alignment) role.alignment = std::atoi(p.c_str() + 1);
+        if (!strides && !alignment) role.dtype = p;
     }
     return role;
 }

@@ -24,6 +24,7 @@ struct token_role {
     std::string strides; ///< ".s128.1" as written, or ""
     int alignment;       ///< the promise in bytes as written, or 0
     std::string alias;   ///< name of the role whose pointer it may share, or ""
+    std::string dtype;   ///< as written, or ""
 };
 
 struct token_parts {

@@ -14,15 +14,17 @@ public:
     explicit wht_reference(const std::string &token, const std::string &candidates = "");
 
     /// "wht:f64:b7:n4096": `count` transforms of the token, packed. Batch axes, strides, promises,
-    /// aliases and types of the token are gone.
+    /// aliases and types of the token are gone, and so is what happens around a transform: chosen
+    /// rows, groups, histograms.
     std::string token(int64_t count) const;
     /// Transforms that one call may take; 1 when signs or diag differ between transforms.
     bool batches() const { return batches_; }
     int64_t length() const { return parts_.length(); }
 
-    /// x and y: `count` packed transforms of double (complex: pairs) or int64_t. signs: bits; diag:
-    /// doubles (pairs); one transform long, nullptr when not in use. Returns the overflow flag.
-    int32_t run(int64_t count, const void *x, const uint32_t *signs, const double *diag, void *y);
+    /// x and y: `count` packed transforms of double (complex: pairs) or int64_t. `others`: SIGNS
+    /// and FACTOR as bits, diagonals as doubles (pairs), one transform long, those in use. Returns
+    /// the overflow flag.
+    int32_t run(int64_t count, const void *x, const std::vector<plait_arg> &others, void *y);
 
 private:
     token_parts parts_;
