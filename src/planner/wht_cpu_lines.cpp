@@ -66,6 +66,7 @@ int64_t flops_of(const wht_problem &p, const wht_lines_plan &plan, const wht_lin
 } // namespace
 
 verdict wht_cpu_lines_applicable(const problem &problem, const profile &device) {
+    if (const verdict only = wht_ref_only(problem); !only.empty()) return only;
     wht_lines_plan plan;
     const verdict why = wht_as_lines(problem, cpu_threads(device), &plan);
     if (!why.empty()) return why;

@@ -109,6 +109,7 @@ void wht_any_add_steps(const wht_any_plan &plan, const wht_problem &p, const pro
 verdict wht_cuda_any_applicable(const problem &problem, const profile &device) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     if (problem.empty) return "the problem is empty: there is nothing to run";
+    if (const verdict only = wht_ref_only(problem); !only.empty()) return only;
     const verdict built = wht_cuda_built_for(device);
     if (!built.empty()) return built;
     const wht_any_plan plan = plan_wht_any(problem.wht(), device);

@@ -291,6 +291,7 @@ step empty_step(const columns_plan &plan, const wht_launch &l, int stages, doubl
 verdict wht_cuda_columns_applicable(const problem &problem, const profile &device) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     if (problem.empty) return "the problem is empty: there is nothing to run";
+    if (const verdict only = wht_ref_only(problem); !only.empty()) return only;
     const columns_plan plan = plan_of(problem, device);
     if (!plan.refusal.empty()) return plan.refusal;
     const verdict built = wht_cuda_built_for(device);
