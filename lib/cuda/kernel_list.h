@@ -58,6 +58,7 @@ kernel_list list_conv1d_bwd_bct_bf16();
 kernel_list list_conv1d_bwd_btc_f32();
 kernel_list list_conv1d_bwd_btc_f16();
 kernel_list list_conv1d_bwd_btc_bf16();
+kernel_list list_conv1d_bwd_bct_fix();
 kernel_list list_conv1d_bwd_btc_fix(); ///< also conv1d.bwd_btc_marks
 kernel_list list_conv1d_bwd_any();     ///< also conv1d.bwd_state, conv1d.bwd_reduce
 kernel_list list_kda_chunk16_prep();   ///< also kda.bwd_c16_heads, kda.bwd_c16_sums

@@ -50,6 +50,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_fwd_bct_tiled_f16,
         list_conv1d_fwd_bct_tiled_bf16,
         list_conv1d_bwd_any,
+        list_conv1d_bwd_bct_fix,
         list_conv1d_bwd_btc_fix,
         list_conv1d_bwd_btc_f32,
         list_conv1d_bwd_btc_f16,

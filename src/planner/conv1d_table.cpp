@@ -7,6 +7,7 @@
 //   conv1d.fwd.cpu.simd        conv1d.fwd_simd
 //   conv1d.fwd.cpu.ref         conv1d.ref
 //   conv1d.bwd.cuda.bct        conv1d.offsets, conv1d.bwd_marks, conv1d.bwd_bct, ...
+//                              ... conv1d.bwd_bct_fix, ...
 //   conv1d.bwd.cuda.btc        conv1d.offsets, conv1d.bwd_btc_marks, conv1d.bwd_btc, ...
 //                              ... conv1d.bwd_btc_fix, ...
 //   conv1d.bwd.cuda.any        conv1d.offsets, conv1d.bwd_any, ...
@@ -18,7 +19,7 @@
 //   conv1d.update.cpu.ref      conv1d.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
 // fwd_masks for ids without states; fwd_bct_fix for other ids, states, slots, packed sequences;
-// marks and bwd_btc_fix for packed sequences, ids, states (bwd_marks: residuals too); bwd_reduce
+// marks for packed sequences and ids, bwd_bct_fix behind them; bwd_btc_fix for states; bwd_reduce
 // where one block has not all of a channel's sums; state for STATE_OUT.
 #include "src/planner/conv1d_candidates.h"
 
@@ -28,7 +29,7 @@ namespace plait::impl {
 const std::vector<candidate> &conv1d_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
-    {"conv1d.fwd.cuda.bct_tiled", 2, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.fwd.cuda.bct_tiled", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_bct_tiled_applicable, conv1d_cuda_fwd_bct_tiled_estimate,
      conv1d_cuda_fwd_bct_tiled_build},
     {"conv1d.fwd.cuda.bct", 1, PLAIT_CUDA, narrowest::f32, true,
@@ -47,9 +48,9 @@ return table;
 
 const std::vector<candidate> &conv1d_bwd_table() {
 static const std::vector<candidate> table = {
-    {"conv1d.bwd.cuda.bct", 2, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.bwd.cuda.bct", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_bct_applicable, conv1d_cuda_bwd_bct_estimate, conv1d_cuda_bwd_bct_build},
-    {"conv1d.bwd.cuda.btc", 2, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.bwd.cuda.btc", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_btc_applicable, conv1d_cuda_bwd_btc_estimate, conv1d_cuda_bwd_btc_build},
     {"conv1d.bwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_any_applicable, conv1d_cuda_bwd_any_estimate, conv1d_cuda_bwd_any_build},
@@ -63,7 +64,7 @@ return table;
 
 const std::vector<candidate> &conv1d_update_table() {
 static const std::vector<candidate> table = {
-    {"conv1d.update.cuda", 2, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.update.cuda", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_update_applicable, conv1d_cuda_update_estimate, conv1d_cuda_update_build},
     {"conv1d.update.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
      conv1d_cpu_simd_applicable, conv1d_cpu_simd_estimate, conv1d_cpu_simd_build},

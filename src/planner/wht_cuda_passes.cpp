@@ -12,6 +12,9 @@ namespace plait::impl {
 
 namespace {
 
+/// A pass over them takes a few times as long as a launch.
+constexpr int64_t short_pass_bytes = int64_t{32} << 20;
+
 constexpr int longest_columns = 12;
 constexpr int64_t most_launches = 4096;
 
@@ -273,9 +276,10 @@ void wht_passes::add_block(pipeline &out, const wht_split &s, const operand &to,
         one.bytes_read = elements * scalar_bytes(r_.x);
         one.bytes_written = elements * scalar_bytes(y);
         one.flops = elements * (s.log_block + (scale != 1.0 ? 1 : 0));
-        // A few rows are done in the time of a launch; many are better off with an empty device.
-        one.programmatic =
-            waits_for_predecessors(device_) && (!out.steps.empty() || one.grid <= device_.sms);
+        // Many rows are better off with an empty device: early blocks crowd some SMs.
+        const bool few =
+            one.grid <= device_.sms && one.bytes_read + one.bytes_written <= short_pass_bytes;
+        one.programmatic = waits_for_predecessors(device_) && (few || !out.steps.empty());
         out.steps.push_back(std::move(one));
     }
 }

@@ -54,4 +54,41 @@ TEST_CASE("kernels: conv1d, every direction, type, layout and form") {
     CHECK(calls > 100);
 }
 
+/// Kernels of updates start while the one before them ends: they must not read its state too early.
+TEST_CASE("kernels: conv1d, updates behind one another without a pause") {
+    rng random(derive(config().seed, 72));
+    const int rounds = config().small ? 1 : 20;
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const plait_layout layout : {PLAIT_BCT, PLAIT_BTC})
+            for (const int64_t entries : {3, 7}) {
+                conv1d_call c = conv1d(PLAIT_UPDATE, x, 3, config().small ? 64 : 4096, 1, 4);
+                c.layout = layout;
+                c.entries = entries;
+                // As many steps as entries: a sample that one loses is still missing at the end.
+                const conv1d_inputs in = random_inputs(c, conv1d_filling::uniform, random);
+                conv1d_inputs now = in;
+                conv1d_results ref;
+                for (int64_t i = 0; i < entries; ++i) {
+                    ref = conv1d_reference(now, roundoff_of(c));
+                    now.state = ref.state_out.value; // samples, as they are
+                }
+                const desc_ptr desc = desc_of(c);
+                for (const candidate &by : applicable(desc.get())) {
+                    CAPTURE(by.name);
+                    const plan_ptr plan = plan_by(by.name, desc.get());
+                    conv1d_bound bound(c, desc.get(), plan.get(), in);
+                    for (int round = 0; round < rounds; ++round) {
+                        bound.put(in);
+                        for (int64_t i = 0; i < entries; ++i) REQUIRE(bound.execute() == PLAIT_OK);
+                        target().wait();
+                        conv1d_outcome out;
+                        for (const plait_role role : bound.written())
+                            out.values[role] = bound.values(role);
+                        CHECK(judge(c, ref, out).wrong == "");
+                        CHECK(bound.damage() == "");
+                    }
+                }
+            }
+}
+
 } // namespace plait::test

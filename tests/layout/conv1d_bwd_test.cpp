@@ -112,7 +112,7 @@ TEST_CASE("conv1d.bwd_bct: passes have every item once, and share the device eve
         if (l.threads == 32 * conv1d_bwd_bct_small_warps && l.grid > sms) {
             // blocks that are dealt out one after the other: enough for an even end
             CHECK(l.grid == a.walks);
-            CHECK(a.walks >= 4 * sms * conv1d_bwd_bct_warps(4, false) / conv1d_bwd_bct_small_warps);
+            CHECK(a.walks >= 4 * sms * conv1d_bwd_bct_warps(4) / conv1d_bwd_bct_small_warps);
             CHECK(most * a.tiles_per_walk * a.walks <
                   2 * a.items * a.tiles_per_walk + 2 * 64 * a.walks);
             continue;
@@ -212,31 +212,29 @@ TEST_CASE("conv1d.bwd_bct: lanes of a ring have words of their own, behind their
             CHECK(halo % 16 == 0);
             CHECK(ring % 16 == 0);
             CHECK(ring == stages * parts * part + conv1d_bwd_bct_ledger);
-            for (const bool marked : {false, true}) {
-                const int warps = conv1d_bwd_bct_warps(taps, marked);
-                const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
-                CHECK(shared <= smem_limit);
-                CHECK(shared - warps * ring >=
-                      conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
-                for (int log = 2; log <= 5; ++log) {
-                    if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
-                    CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
-                    std::vector<int> owners(static_cast<size_t>(warps * ring));
-                    for (int warp = 0; warp < warps; ++warp)
-                        for (int lane = 0; lane < 32; ++lane)
-                            for (int at = 0; at < stages * parts; ++at) {
-                                const int slot =
-                                    conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
-                                CHECK(slot % 16 == 0);
-                                const bool first = lane % (1 << log) == 0;
-                                const int before = first ? halo : 0; // of x; of others unused
-                                CHECK(slot - before >= warp * ring + at * part);
-                                CHECK(slot + 16 <= warp * ring + (at + 1) * part);
-                                for (int i = slot - before; i < slot + 16; ++i)
-                                    ++owners[static_cast<size_t>(i)];
-                            }
-                    CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
-                }
+            const int warps = conv1d_bwd_bct_warps(taps);
+            const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
+            CHECK(shared <= smem_limit);
+            CHECK(shared - warps * ring >=
+                  conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
+            for (int log = 2; log <= 5; ++log) {
+                if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
+                CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
+                std::vector<int> owners(static_cast<size_t>(warps * ring));
+                for (int warp = 0; warp < warps; ++warp)
+                    for (int lane = 0; lane < 32; ++lane)
+                        for (int at = 0; at < stages * parts; ++at) {
+                            const int slot =
+                                conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
+                            CHECK(slot % 16 == 0);
+                            const bool first = lane % (1 << log) == 0;
+                            const int before = first ? halo : 0; // of x; of others unused
+                            CHECK(slot - before >= warp * ring + at * part);
+                            CHECK(slot + 16 <= warp * ring + (at + 1) * part);
+                            for (int i = slot - before; i < slot + 16; ++i)
+                                ++owners[static_cast<size_t>(i)];
+                        }
+                CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
             }
         }
 }

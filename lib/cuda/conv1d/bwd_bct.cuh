@@ -4,8 +4,10 @@
 // row to the first, through rows, channels and items without a break: tiles come through a ring of
 // asynchronous copies, three on their way; g behind a tile comes from the lanes behind and, in
 // registers, from the tile before. Tiles are plain, at an edge (masks by element) or special
-// (marks, unaligned tensors, weights that are not finite). Sums of dw meet in shared memory; where
-// a channel is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one
+// (marks, unaligned tensors, weights that are not finite). Ids and packed sequences: each row is
+// taken for one sequence; tokens at a border, which conv1d.bwd_marks has found, add nothing to dw,
+// and conv1d.bwd_bct_fix writes what they make wrong. Sums of dw meet in shared memory; where a
+// channel is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one
 // rounding. Bytes: x, dy, dx once (r = 1.5 copies). Instructions an element (bf16, K = 4,
 // SiLU): 35.5 in the middle of rows of 4096, 40 in rows of 2048, 51 where rows of 2047 begin
 // anywhere, 64 with 64 packed sequences in 32768. Measured on an H200, time against a copy: 1.70
@@ -32,13 +34,10 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
         for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
         return;
     }
-#pragma unroll
-    for (int e = 0; e < vec; ++e) s.dbias = conv1d_add(s.dbias, tile.g[e]);
-    if (Kind == conv1d_bct_kind::special && Case::marked && !tile.full) {
-        conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.marks, way.first, s.dw);
-        conv1d_edge_dw(way.a, here.row, way.channel(), here.t, tile.edges, tile.g, way.first, s.dw);
+    if (Kind == conv1d_bct_kind::special && Case::marked && way.masked()) {
+        conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.borders.x, way.first, s.dw, s.dbias);
     } else {
-        conv1d_bct_dw<Case, false>(tile.x, tile.g, tile.marks, way.first, s.dw);
+        conv1d_bct_dw<Case, false>(tile.x, tile.g, 0, way.first, s.dw, s.dbias);
     }
 #pragma unroll
     for (int i = 0; i < history; ++i) {
@@ -54,22 +53,15 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
     float dx[vec];
 #pragma unroll
     for (int e = 0; e < vec; ++e) dx[e] = 0;
-    if (Kind == conv1d_bct_kind::special && Case::marked && !tile.full) {
-        conv1d_bct_dx<Case, true>(s.w, tile.g, tile.marks, way.first, dx);
-        conv1d_edge_dx(way.a, here.row, way.channel(), here.t, tile.edges, dx);
-    } else {
-        conv1d_bct_dx<Case, false>(s.w, tile.g, tile.marks, way.first, dx);
-        if (Kind == conv1d_bct_kind::special && !s.finite &&
-            here.t + vec + history > way.a.length) {
+    conv1d_bct_dx<Case>(s.w, tile.g, way.first, dx);
+    if (Kind == conv1d_bct_kind::special && !s.finite && here.t + vec + history > way.a.length) {
 #pragma unroll 1
-            for (int e = 0; e < vec; ++e) {
-                float sum = 0;
+        for (int e = 0; e < vec; ++e) {
+            float sum = 0;
 #pragma unroll 1
-                for (int j = 0; j <= history - way.first && here.t + e + j < way.a.length; ++j)
-                    sum =
-                        conv1d_fma(conv1d_pick(s.w, history - j), conv1d_pick(tile.g, e + j), sum);
-                conv1d_put(dx, e, sum);
-            }
+            for (int j = 0; j <= history - way.first && here.t + e + j < way.a.length; ++j)
+                sum = conv1d_fma(conv1d_pick(s.w, history - j), conv1d_pick(tile.g, e + j), sum);
+            conv1d_put(dx, e, sum);
         }
     }
     if constexpr (Case::marked) {
@@ -91,6 +83,10 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
                     dx[e] = conv1d_add(dx[e],
                                        conv1d_load<float>(way.a.dstate_out, at + e * v.t, v.type));
         }
+    }
+    if (Kind == conv1d_bct_kind::special && Case::marked && way.masked()) {
+#pragma unroll
+        for (int e = 0; e < vec; ++e) dx[e] = tile.borders.y >> e & 1u ? 0.0f : dx[e];
     }
     if (way.a.dx) way.template store<Kind>(here, dx);
 }

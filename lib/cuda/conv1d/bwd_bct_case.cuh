@@ -19,7 +19,7 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     static constexpr bool fast = S != scalar::f32;
     static constexpr conv1d_act act = Act;
     using bits = typename stored<S>::bits;
-    static constexpr int threads = 32 * conv1d_bwd_bct_warps(Taps, Marked);
+    static constexpr int threads = 32 * conv1d_bwd_bct_warps(Taps);
     static constexpr int log_vec = conv1d_log_vec(S), vec = 1 << log_vec;
     static constexpr int history = Taps - 1;
     static constexpr int per_word = S == scalar::f32 ? 1 : 2;

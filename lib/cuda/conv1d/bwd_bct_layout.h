@@ -25,7 +25,7 @@ PLAIT_HD constexpr int32_t conv1d_bwd_bct_shift(const conv1d_view &x, int log_ve
 
 /// Taps of the instantiation that computes `width`: 2, 3 and 4 have their own.
 PLAIT_HD constexpr int conv1d_bwd_taps(int64_t width) {
-    return conv1d_short_marks(width) ? static_cast<int>(width) : width <= 8 ? 8 : 32;
+    return width >= 2 && width <= 4 ? static_cast<int>(width) : width <= 8 ? 8 : 32;
 }
 
 // ---- Shared memory: a ring of tiles for each warp
@@ -104,13 +104,12 @@ inline bool conv1d_bwd_bct_marked(const conv1d_problem &p) {
 
 /// The width is that of the instantiation, whose activation is known at compile time.
 inline bool conv1d_bwd_bct_exact(const conv1d_problem &p) {
-    return !conv1d_bwd_bct_marked(p) && (conv1d_short_marks(p.width) || (p.width == 8 && p.silu));
+    return !conv1d_bwd_bct_marked(p) &&
+           (conv1d_bwd_taps(p.width) == p.width && (p.width <= 4 || (p.width == 8 && p.silu)));
 }
 
 /// Warps of a block, one of which fills an SM, as registers allow.
-PLAIT_HD constexpr int conv1d_bwd_bct_warps(int taps, bool marked) {
-    return taps > 8 ? 8 : taps > 4 ? (marked ? 12 : 16) : marked ? 16 : 20;
-}
+PLAIT_HD constexpr int conv1d_bwd_bct_warps(int taps) { return taps > 8 ? 8 : taps > 4 ? 16 : 20; }
 inline constexpr int conv1d_bwd_bct_small_warps = 4;
 inline constexpr int conv1d_bwd_bct_most_items = 64; ///< of a pass
 /// Tiles of an item, at most, so that those of a pass are counted in 32 bits.
@@ -242,7 +241,7 @@ inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, int64
     a->parts = conv1d_ceil_div(p.batch, 32 >> a->log_lanes);
     const bool marked = conv1d_bwd_bct_marked(p);
     conv1d_bwd_bct_divide(a, sms);
-    int warps = conv1d_bwd_bct_deal(a, p, sms, conv1d_bwd_bct_warps(taps, marked));
+    int warps = conv1d_bwd_bct_deal(a, p, sms, conv1d_bwd_bct_warps(taps));
     const int ring = conv1d_bwd_bct_ring(taps, log_vec);
     while (warps > 1 && conv1d_bwd_bct_smem_bytes(warps, ring, taps) > smem_per_block) --warps;
     conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
@@ -255,6 +254,55 @@ inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, int64
                       conv1d_bwd_bct_smem_bytes(warps, ring, taps)};
     const conv1d_name name =
         conv1d_bwd_bct_variant(p.x.type, taps, marked, conv1d_bwd_bct_exact(p), p.silu);
+    for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
+    return out;
+}
+
+// ---- conv1d.bwd_bct_fix
+// --------------------------------------------------------------------------
+
+inline constexpr int conv1d_bct_fix_threads = 128; ///< and channels of a block
+inline constexpr int conv1d_bct_fix_each = 4;      ///< tokens that a thread looks at
+inline constexpr int conv1d_bct_fix_tokens = conv1d_bct_fix_threads * conv1d_bct_fix_each;
+
+struct conv1d_bct_fix_args : conv1d_bwd_args {
+    int64_t chunks; ///< pieces of conv1d_bct_fix_tokens tokens, of a row
+    int64_t groups; ///< of channels
+    int64_t slices; ///< of the chunks of all rows: partial sums behind those of conv1d.bwd_bct
+};
+
+/// Slices: as few as fill a device with blocks, so that there are few sums; depends on the problem
+/// alone.
+inline int64_t conv1d_bwd_bct_slices(const conv1d_problem &p) {
+    const int64_t chunks = p.batch * conv1d_ceil_div(p.length, conv1d_bct_fix_tokens);
+    const int64_t wanted =
+        conv1d_ceil_div(1024, conv1d_ceil_div(p.channels, conv1d_bct_fix_threads));
+    return chunks < wanted ? chunks : wanted;
+}
+
+/// Taps of the instantiation: up to 4 and up to 8 in registers.
+PLAIT_HD constexpr int conv1d_bwd_fix_taps(int64_t width) {
+    return width <= 4 ? 4 : width <= 8 ? 8 : 32;
+}
+
+/// "bf16.k4".
+inline conv1d_name conv1d_bwd_fix_variant(scalar x, int taps) {
+    conv1d_name name{};
+    int at = 0;
+    conv1d_append(name, at, scalar_name(x));
+    conv1d_append(name, at, ".k");
+    conv1d_append(name, at, taps);
+    return name;
+}
+
+inline conv1d_launch conv1d_bwd_bct_fix_fill(const conv1d_problem &p, conv1d_bct_fix_args *a) {
+    a->chunks = conv1d_ceil_div(p.length, conv1d_bct_fix_tokens);
+    a->groups = conv1d_ceil_div(p.channels, conv1d_bct_fix_threads);
+    a->slices = conv1d_bwd_bct_slices(p);
+    const int64_t blocks = a->slices * a->groups;
+    conv1d_launch out{
+        {}, conv1d_bct_fix_threads, blocks < conv1d_most_blocks ? blocks : conv1d_most_blocks, 0};
+    const conv1d_name name = conv1d_bwd_fix_variant(p.x.type, conv1d_bwd_fix_taps(p.width));
     for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
     return out;
 }

@@ -22,7 +22,7 @@ template <class Case> struct conv1d_bct_row {
     int copied_from, copied_to; ///< tiles that are copied without a look at bounds
     int plain_from, plain_to;   ///< tiles that nothing is special about
     int source;                 ///< the lane behind, of the warp
-    uint32_t marked; ///< bit i: of the tile that was copied i tiles ago a mark is not full
+    uint32_t marked;            ///< bit i: the tile that was copied i tiles ago is near a border
     shared_at slot, free, last; ///< of the ring, the lane's: to read, to fill; the last stage
 
     // From constants, instead of registers
@@ -244,7 +244,7 @@ template <class Case> struct conv1d_bct_row {
             copy_checked(to + Case::part, at.dy, at.t, length, a.dy, a.dy_begin, a.dy_end);
         }
         if constexpr (Case::marked) {
-            const bool mine = a.marks && at.run > 0 && not_full(at);
+            const bool mine = a.marks && at.run > 0 && near_border(at);
             marked = marked << 1 | (__any_sync(conv1d_all_lanes, static_cast<int>(mine)) ? 1u : 0u);
         }
         async_commit();
@@ -258,30 +258,32 @@ template <class Case> struct conv1d_bct_row {
             at.tile = -1; // nothing is copied
         }
     }
-    /// A mark near the lane's tokens, or those that its taps reach, is not full: behind the end of
-    /// a row g is 0, but what it meets may be padding that is not finite.
-    template <class Cursor> __device__ __forceinline__ bool not_full(const Cursor &at) const {
-        const uint8_t *const p = static_cast<const uint8_t *>(a.marks) +
-                                 conv1d_marks_groups_at(a.width, a.batch * a.length);
-        const int64_t n = int64_t{at.row} * static_cast<int>(a.length) + at.t;
-        return (__ldg(p + ((n - Case::history) >> conv1d_marks_log_group)) |
-                __ldg(p + ((n + vec - 1) >> conv1d_marks_log_group))) != 0;
+    /// Words of the lane's row: bits of tokens at a border, and of those of nothing.
+    template <class Cursor>
+    __device__ __forceinline__ uint2 border_word(const Cursor &at, int number) const {
+        const int words = static_cast<int>(conv1d_border_words(a.length));
+        if (number < 0 || number >= words || at.row >= a.batch) return make_uint2(0, 0);
+        return __ldg(static_cast<const uint2 *>(a.marks) + int64_t{at.row} * words + number);
     }
-    /// Short marks of the lane's tokens; of tokens outside of the batch: 0.
-    template <class Cursor> __device__ __forceinline__ uint64_t mark_bytes(const Cursor &at) const {
-        const int64_t n = at.row * a.length + at.t, tokens = a.batch * a.length;
-        const int64_t from = n & ~int64_t{7};
-        uint64_t v[2];
+    /// A token near the lane's, or those that its taps reach, is at a border: behind the end of a
+    /// row g is 0, but what it meets may be padding that is not finite.
+    template <class Cursor> __device__ __forceinline__ bool near_border(const Cursor &at) const {
+        uint32_t bits = border_word(at, (at.t + vec - 1) >> 5).x;
+        bits |= border_word(at, (at.t - Case::history) >> 5).x;
+        if constexpr (Case::history + vec > 32) bits |= border_word(at, at.t >> 5).x;
+        return bits != 0;
+    }
+    /// Bit e: element e is at a border or outside of the row; and is of nothing.
+    template <class Cursor> __device__ __forceinline__ uint2 borders(const Cursor &at) const {
+        const uint2 low = border_word(at, at.t >> 5), high = border_word(at, (at.t >> 5) + 1);
+        const uint32_t by = static_cast<uint32_t>(at.t) & 31u;
+        uint2 bits =
+            make_uint2(__funnelshift_r(low.x, high.x, by), __funnelshift_r(low.y, high.y, by));
+        const uint32_t length = static_cast<uint32_t>(length_of(at));
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const int64_t here = from + 8 * i;
-            v[i] = here >= 0 && here < tokens && here < n + vec
-                       ? __ldg(reinterpret_cast<const unsigned long long *>(
-                             static_cast<const char *>(a.marks) + here))
-                       : 0;
-        }
-        const int by = static_cast<int>(n & 7) * 8;
-        return by == 0 ? v[0] : v[0] >> by | v[1] << (64 - by);
+        for (int e = 0; e < vec; ++e)
+            if (static_cast<uint32_t>(at.t + e) >= length) bits.x |= 1u << e;
+        return bits;
     }
     __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
         constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;

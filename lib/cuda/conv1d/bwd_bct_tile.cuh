@@ -2,55 +2,52 @@
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_bct_row.cuh"
+#include "lib/cuda/conv1d/bwd_math.cuh"
 
 namespace plait::impl::cuda {
 
 /// pre[e] += the taps of element e, oldest first. x[i] is the input i - history tokens after the
 /// first element.
-template <class Case, bool Masked, class Marks>
-__device__ __forceinline__ void
-conv1d_bct_taps(const float (&w)[Case::taps], const float (&x)[Case::vec + Case::history],
-                const Marks &marks, int first, float (&pre)[Case::vec]) {
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_taps(const float (&w)[Case::taps],
+                                                const float (&x)[Case::vec + Case::history],
+                                                int first, float (&pre)[Case::vec]) {
 #pragma unroll
     for (int k = 0; k < Case::taps; ++k) {
         if (!Case::exact && k < first) continue;
 #pragma unroll
-        for (int e = 0; e < Case::vec; ++e) {
-            if (!Masked || (marks.back(e) >> (Case::history - k) & 1u))
-                pre[e] = conv1d_fma(w[k], x[e + k], pre[e]);
-        }
+        for (int e = 0; e < Case::vec; ++e) pre[e] = conv1d_fma(w[k], x[e + k], pre[e]);
     }
 }
 
 /// dx of the elements: g[i] belongs to the token i after the first.
-template <class Case, bool Masked, class Marks>
-__device__ __forceinline__ void
-conv1d_bct_dx(const float (&w)[Case::taps], const float (&g)[Case::vec + Case::history],
-              const Marks &marks, int first, float (&dx)[Case::vec]) {
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_dx(const float (&w)[Case::taps],
+                                              const float (&g)[Case::vec + Case::history],
+                                              int first, float (&dx)[Case::vec]) {
 #pragma unroll
     for (int j = 0; j < Case::taps; ++j) {
         if (!Case::exact && j > Case::history - first) continue;
 #pragma unroll
-        for (int e = 0; e < Case::vec; ++e) {
-            if (!Masked || ((j == 0 ? marks.back(e) : marks.ahead(e) >> j) & 1u))
-                dx[e] = conv1d_fma(w[Case::history - j], g[e + j], dx[e]);
-        }
+        for (int e = 0; e < Case::vec; ++e)
+            dx[e] = conv1d_fma(w[Case::history - j], g[e + j], dx[e]);
     }
 }
 
-/// The elements' terms of dw.
-template <class Case, bool Masked, class Marks>
+/// The elements' terms of dw and dbias, but for those in `borders`.
+template <class Case, bool Masked>
 __device__ __forceinline__ void conv1d_bct_dw(const float (&x)[Case::vec + Case::history],
                                               const float (&g)[Case::vec + Case::history],
-                                              const Marks &marks, int first,
-                                              float (&dw)[Case::taps]) {
+                                              uint32_t borders, int first, float (&dw)[Case::taps],
+                                              float &dbias) {
 #pragma unroll
-    for (int k = 0; k < Case::taps; ++k) {
-        if (!Case::exact && k < first) continue;
+    for (int e = 0; e < Case::vec; ++e) {
+        if (Masked && (borders >> e & 1u)) continue;
+        dbias = conv1d_add(dbias, g[e]);
 #pragma unroll
-        for (int e = 0; e < Case::vec; ++e) {
-            if (!Masked || (marks.back(e) >> (Case::history - k) & 1u))
-                dw[k] = conv1d_fma(g[e], x[e + k], dw[k]);
+        for (int k = 0; k < Case::taps; ++k) {
+            if (!Case::exact && k < first) continue;
+            dw[k] = conv1d_fma(g[e], x[e + k], dw[k]);
         }
     }
 }
@@ -78,9 +75,7 @@ template <class Case> struct conv1d_bct_sums {
 template <class Case> struct conv1d_bct_tile {
     static constexpr int vec = Case::vec, history = Case::history;
     float x[vec + history], dy[vec], g[vec + history];
-    conv1d_marks<vec, Case::exact> marks;
-    uint32_t edges;
-    bool full;       ///< of all lanes: no mask is needed
+    uint2 borders;   ///< bits of elements that conv1d.bwd_bct_fix adds to dw; of those of nothing
     uint64_t inside; ///< kind edge: bytes of the elements inside the row
 
     template <conv1d_bct_kind Kind>
@@ -99,8 +94,7 @@ template <class Case> struct conv1d_bct_tile {
             conv1d_widen_word<Case>(in.x[q], x + history + q * per_word);
             conv1d_widen_word<Case>(in.dy[q], dy + q * per_word);
         }
-        edges = 0;
-        full = true;
+        borders = make_uint2(0, 0);
         if constexpr (Kind == conv1d_bct_kind::plain) return;
         if constexpr (Kind == conv1d_bct_kind::edge) {
             inside = way.inside(here);
@@ -121,13 +115,7 @@ template <class Case> struct conv1d_bct_tile {
         const bool checked = way.checked(here.tile);
         const uint32_t length = static_cast<uint32_t>(way.length_of(here));
         if constexpr (Case::marked) {
-            if (way.masked()) {
-                full = false;
-                uint64_t bytes = Case::exact ? way.mark_bytes(here) : 0;
-                if (checked) bytes &= way.inside(here);
-                marks.set(way.a, here.row, here.t, static_cast<int>(length), bytes);
-                edges = marks.edges();
-            }
+            if (way.masked()) borders = way.borders(here);
         }
         if (checked) {
 #pragma unroll
@@ -171,25 +159,19 @@ template <class Case> struct conv1d_bct_tile {
             float pre[vec];
 #pragma unroll
             for (int e = 0; e < vec; ++e) pre[e] = s.bias;
-            if (Kind == conv1d_bct_kind::special && Case::marked && !full) {
-                conv1d_bct_taps<Case, true>(s.w, x, marks, way.first, pre);
-            } else {
-                conv1d_bct_taps<Case, false>(s.w, x, marks, way.first, pre);
-                if (Kind == conv1d_bct_kind::special && !s.finite && here.t < history &&
-                    !way.a.state_in) {
+            conv1d_bct_taps<Case>(s.w, x, way.first, pre);
+            if (Kind == conv1d_bct_kind::special && !s.finite && here.t < history &&
+                !way.a.state_in) {
 #pragma unroll 1
-                    for (int e = 0; e < vec; ++e) {
-                        float sum = s.bias;
+                for (int e = 0; e < vec; ++e) {
+                    float sum = s.bias;
 #pragma unroll 1
-                        for (int k = way.first; k < Case::taps; ++k)
-                            if (here.t + e - history + k >= 0)
-                                sum = conv1d_fma(conv1d_pick(s.w, k), conv1d_pick(x, e + k), sum);
-                        conv1d_put(pre, e, sum);
-                    }
+                    for (int k = way.first; k < Case::taps; ++k)
+                        if (here.t + e - history + k >= 0)
+                            sum = conv1d_fma(conv1d_pick(s.w, k), conv1d_pick(x, e + k), sum);
+                    conv1d_put(pre, e, sum);
                 }
             }
-            if constexpr (Kind == conv1d_bct_kind::special && Case::marked)
-                conv1d_edge_pre(way.a, here.row, way.channel(), here.t, edges, pre);
 #pragma unroll
             for (int e = 0; e < vec; ++e) g[e] = conv1d_silu_gradient<Case::fast>(dy[e], pre[e]);
         } else {
@@ -207,13 +189,6 @@ template <class Case> struct conv1d_bct_tile {
 #pragma unroll
             for (int e = 0; e < vec; ++e)
                 g[e] = static_cast<uint32_t>(here.t + e) < length ? g[e] : 0.0f;
-        }
-        if (Case::marked && !full) {
-#pragma unroll
-            for (int e = 0; e < vec; ++e) {
-                g[e] = marks.back(e) & 1u ? g[e] : 0.0f;
-                dy[e] = marks.back(e) & 1u ? dy[e] : 0.0f;
-            }
         }
     }
 };

@@ -4,11 +4,20 @@
 
 namespace plait::impl::cuda {
 
+template <scalar S, int Taps> kernel_entry conv1d_bwd_btc_fix_entry() {
+    static const conv1d_name name = conv1d_bwd_fix_variant(S, Taps);
+    return make_kernel_entry<&conv1d_bwd_btc_fix<S, Taps>>("conv1d.bwd_btc_fix", name.text);
+}
+
 kernel_list list_conv1d_bwd_btc_fix() {
     static const kernel_entry entries[] = {
         make_kernel_entry<&conv1d_bwd_btc_marks>("conv1d.bwd_btc_marks", "all"),
-        make_kernel_entry<&conv1d_bwd_btc_fix<false>>("conv1d.bwd_btc_fix", "f32"),
-        make_kernel_entry<&conv1d_bwd_btc_fix<true>>("conv1d.bwd_btc_fix", "half"),
+        conv1d_bwd_btc_fix_entry<scalar::bf16, 4>(),
+        conv1d_bwd_btc_fix_entry<scalar::bf16, 8>(),
+        conv1d_bwd_btc_fix_entry<scalar::f16, 4>(),
+        conv1d_bwd_btc_fix_entry<scalar::f16, 8>(),
+        conv1d_bwd_btc_fix_entry<scalar::f32, 4>(),
+        conv1d_bwd_btc_fix_entry<scalar::f32, 8>(),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

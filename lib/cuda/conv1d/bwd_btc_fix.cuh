@@ -4,14 +4,15 @@
 // a first state the first K-1 tokens (dx, and their part of dw and dbias), dx of the last tokens,
 // which the gradient of the last state meets, and the gradient of the first state. Blocks of the
 // first kind sum a slice of the sequences for 256 channels, in order; the others take an element a
-// thread, neighbouring channels side by side. A g costs K taps, an element K g; f32 accumulators,
-// one rounding, the bits of conv1d.bwd_btc. Bytes: a few tokens of a sequence, again.
+// thread, neighbouring channels side by side: the 2K-1 positions around it once, into registers,
+// then K g of K taps each. f32 accumulators, one rounding, the bits of conv1d.bwd_btc. Bytes: a few
+// tokens of a sequence, again. Bound: latency of three trips (span, id, x), then about 60 + 2 K K
+// instructions an element.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
-#include "lib/cuda/conv1d/bwd_access.cuh"
 #include "lib/cuda/conv1d/bwd_btc_layout.h"
-#include "lib/cuda/conv1d/bwd_math.cuh"
+#include "lib/cuda/conv1d/bwd_window.cuh"
 
 namespace plait::impl::cuda {
 
@@ -62,52 +63,23 @@ __global__ void __launch_bounds__(conv1d_bwd_btc_mark_threads)
     }
 }
 
-/// The sequence of a row of states.
-__device__ __forceinline__ conv1d_sequence conv1d_btc_sequence(const conv1d_btc_args &a,
-                                                               int64_t n) {
-    if (!a.packed) return {n, 0, a.length};
-    return {n, a.spans[n].begin, a.spans[n].end};
-}
-
-/// g of a token of the sequence.
-template <bool Fast>
-__device__ __forceinline__ float conv1d_btc_fix_g(const conv1d_btc_args &a,
-                                                  const conv1d_sequence &s, int64_t b, int64_t c,
-                                                  int64_t t) {
-    if (!conv1d_live(a, s, b, t)) return 0.0f;
-    const float dy = conv1d_load<float>(a.dy, conv1d_at(a.vdy, b, c, t), a.vdy.type);
-    return a.silu ? conv1d_silu_gradient<Fast>(dy, conv1d_pre<float>(a, s, b, c, t)) : dy;
-}
-
-/// What the g of tokens behind p, from p + first on, add to position p.
-template <bool Fast>
-__device__ __forceinline__ float conv1d_btc_fix_sum(const conv1d_btc_args &a,
-                                                    const conv1d_sequence &s, int64_t b, int64_t c,
-                                                    int64_t p, int first) {
-    float sum = 0;
-#pragma unroll 4
-    for (int j = first; j < a.width; ++j) {
-        const int64_t t = p + j;
-        if (t < s.begin || t >= s.end) continue;
-        if (!conv1d_live(a, s, b, t) || !conv1d_counts(a, s, b, t, p)) continue;
-        const float w = conv1d_load<float>(a.w, c * a.vw.c + (a.width - 1 - j) * a.vw.t, a.vw.type);
-        sum = conv1d_fma(w, conv1d_btc_fix_g<Fast>(a, s, b, c, t), sum);
-    }
-    return sum;
-}
-
 /// Element `which` of a sequence: the first tokens, the last ones, entries of the first state.
-template <bool Fast>
+template <scalar S, int Taps>
 __device__ __forceinline__ void conv1d_btc_fix_element(const conv1d_btc_args &a, int64_t n,
                                                        int64_t which, int64_t c) {
-    const conv1d_sequence s = conv1d_btc_sequence(a, n);
+    constexpr bool fast = S != scalar::f32;
+    const conv1d_sequence s = conv1d_sequence_at(a, n);
     const int64_t b = a.packed ? 0 : n;
+    conv1d_fix_taps<Taps> taps;
+    conv1d_fix_window<S, Taps, Taps> near;
     if (which >= int64_t{a.head} + a.tails) {
         const int64_t i = which - a.head - a.tails, p = s.begin + i - a.entries;
         float sum = 0;
         if (s.end > s.begin) {
-            sum = conv1d_add(conv1d_btc_fix_sum<Fast>(a, s, b, c, p, 1),
-                             conv1d_tail<float>(a, s, b, c, p));
+            taps.load(a, c);
+            near.load(a, s, b, c, p);
+            sum =
+                conv1d_add(near.template sum<fast>(a, taps, 1), conv1d_tail<float>(a, s, b, c, p));
         } else if (s.end == s.begin && a.dstate_out) {
             sum = conv1d_load<float>(a.dstate_out, conv1d_at(a.vdstate_out, n, c, i),
                                      a.vdstate_out.type);
@@ -119,47 +91,44 @@ __device__ __forceinline__ void conv1d_btc_fix_element(const conv1d_btc_args &a,
     const int64_t p = head ? s.begin + which : s.end - a.tails + (which - a.head);
     // a token that is among the first ones too is written once
     if (!a.dx || p >= s.end || p < s.begin + (head ? 0 : a.head)) return;
+    taps.load(a, c);
+    near.load(a, s, b, c, p);
     float dx = 0;
-    if (conv1d_live(a, s, b, p)) {
-        dx = conv1d_btc_fix_sum<Fast>(a, s, b, c, p, 0);
+    if (near.live >> near.self & 1u) {
+        dx = near.template sum<fast>(a, taps, 0);
         if (a.dstate_out) dx = conv1d_add(dx, conv1d_tail<float>(a, s, b, c, p));
-        if (a.residual)
-            dx = conv1d_add(dx, conv1d_load<float>(a.dy, conv1d_at(a.vdy, b, c, p), a.vdy.type));
+        if (a.residual) dx = conv1d_add(dx, near.dy[0]);
     }
-    conv1d_store(a.dx, conv1d_at(a.vdx, b, c, p), a.vdx.type, dx);
+    conv1d_put_element<S>(a.dx, conv1d_at(a.vdx, b, c, p), dx);
 }
 
 /// dw and dbias of the first tokens of a slice of the sequences.
-template <bool Fast>
+template <scalar S, int Taps>
 __device__ __forceinline__ void conv1d_btc_fix_sums(const conv1d_btc_args &a, int64_t slice,
                                                     int64_t c) {
-    constexpr int most = conv1d_bwd_btc_longest;
-    float sums[most + 1] = {};
+    conv1d_fix_taps<Taps> taps;
+    taps.load(a, c);
+    float dw[Taps] = {}, dbias = 0;
     for (int64_t n = slice; n < a.sequences; n += a.slices) {
-        const conv1d_sequence s = conv1d_btc_sequence(a, n);
+        const conv1d_sequence s = conv1d_sequence_at(a, n);
         const int64_t b = a.packed ? 0 : n;
+#pragma unroll 1
         for (int64_t t = s.begin; t < min(s.begin + a.head, s.end); ++t) {
-            if (!conv1d_live(a, s, b, t)) continue;
-            const float g = conv1d_btc_fix_g<Fast>(a, s, b, c, t);
-            sums[most] = conv1d_add(sums[most], g);
-#pragma unroll
-            for (int k = 0; k < most; ++k) {
-                const int64_t p = t - (a.width - 1) + k;
-                if (k < a.width && conv1d_counts(a, s, b, t, p))
-                    sums[k] = conv1d_fma(g, conv1d_input<float>(a, s, b, c, p), sums[k]);
-            }
+            conv1d_fix_window<S, Taps, 1> near;
+            near.load(a, s, b, c, t);
+            near.template add_sums<S != scalar::f32>(a, taps, dw, dbias);
         }
     }
     float *const to =
         static_cast<float *>(a.partial) + (a.slots + slice) * (a.width + 1) * a.channels + c;
 #pragma unroll
-    for (int k = 0; k < most; ++k)
-        if (k < a.width) to[k * a.channels] = sums[k];
-    to[a.width * a.channels] = sums[most];
+    for (int d = 0; d < Taps; ++d)
+        if (d < a.width) to[(a.width - 1 - d) * a.channels] = dw[d];
+    to[a.width * a.channels] = dbias;
 }
 
-template <bool Fast>
-__global__ void __launch_bounds__(conv1d_bwd_threads, 2)
+template <scalar S, int Taps>
+__global__ void __launch_bounds__(conv1d_bwd_threads, Taps <= 4 ? 4 : 2)
     conv1d_bwd_btc_fix(const __grid_constant__ conv1d_btc_args a) {
     const int64_t sums = int64_t{a.slices} * a.blocks;
     const int64_t each = int64_t{a.head} + a.tails + a.entries_of;
@@ -171,13 +140,13 @@ __global__ void __launch_bounds__(conv1d_bwd_threads, 2)
             const int64_t slice = block / a.blocks;
             const int64_t c =
                 (block - slice * a.blocks) * conv1d_bwd_threads + static_cast<int64_t>(threadIdx.x);
-            if (c < a.channels) conv1d_btc_fix_sums<Fast>(a, slice, c);
+            if (c < a.channels) conv1d_btc_fix_sums<S, Taps>(a, slice, c);
             continue;
         }
         const int64_t i = (block - sums) * conv1d_bwd_threads + static_cast<int64_t>(threadIdx.x);
         if (i >= all) continue;
         const int64_t row = i / a.channels, n = row / each;
-        conv1d_btc_fix_element<Fast>(a, n, row - n * each, i - row * a.channels);
+        conv1d_btc_fix_element<S, Taps>(a, n, row - n * each, i - row * a.channels);
     }
 }
 

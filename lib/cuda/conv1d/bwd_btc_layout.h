@@ -228,7 +228,11 @@ inline conv1d_launch conv1d_bwd_btc_fix_fill(const conv1d_problem &p, bool sums,
     const int64_t elements = int64_t{a->head} + a->tails + a->entries_of;
     const int64_t grid = int64_t{a->slices} * a->blocks +
                          conv1d_grid(p.sequences * elements * p.channels, conv1d_bwd_threads);
-    return {"", conv1d_bwd_threads, grid < conv1d_most_blocks ? grid : conv1d_most_blocks, 0};
+    conv1d_launch out{
+        {}, conv1d_bwd_threads, grid < conv1d_most_blocks ? grid : conv1d_most_blocks, 0};
+    const conv1d_name name = conv1d_bwd_fix_variant(p.x.type, conv1d_bwd_fix_taps(p.width));
+    for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
+    return out;
 }
 
 /// `parts` of each row, for `slots` slots.

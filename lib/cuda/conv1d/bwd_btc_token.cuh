@@ -3,6 +3,7 @@
 
 #include "lib/cuda/conv1d/bwd_btc_ring.cuh"
 #include "lib/cuda/conv1d/bwd_edge.cuh"
+#include "lib/cuda/conv1d/bwd_math.cuh"
 
 namespace plait::impl::cuda {
 

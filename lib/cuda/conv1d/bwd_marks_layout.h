@@ -1,40 +1,17 @@
-// Marks: which taps of a token count, as conv1d.bwd_marks writes them for the fast kernels, and
-// which groups of tokens have one that is not full.
+// Marks: which taps of a token count. conv1d.bwd_btc takes them tap by tap, conv1d.bwd_bct a bit
+// for each token that it leaves to conv1d.bwd_bct_fix.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_layout.h"
 
 namespace plait::impl {
 
-// ---- Marks: which taps of a token count (conv1d.bwd_marks) --------------------------------------
-
 /// Bits of a mark: `back` bit j: the tap that meets the token j before it counts (bit 0: the token
-/// is live); `ahead` bit j: the token j behind it has a tap that meets it. Bit 0 of `ahead`: the
-/// token is at an edge, where states are read (fast kernels then take its slow path).
+/// is live); `ahead` bit j: the token j behind it has a tap that meets it; bit 0 is not used.
 /// Taps outside of a row count, because x and g are 0 there; except where there is a state.
-/// Up to 4 taps: one byte, back in the low half; else 64 bits, and behind those of all tokens a
-/// byte for each that is 1 where the mark is full.
 struct conv1d_mark {
     uint32_t back, ahead;
 };
-
-PLAIT_HD constexpr bool conv1d_short_marks(int64_t width) { return width >= 2 && width <= 4; }
-PLAIT_HD constexpr int conv1d_mark_bytes(int64_t width) {
-    return conv1d_short_marks(width) ? 1 : 9;
-}
-inline constexpr int64_t conv1d_marks_slack = 16; ///< bytes behind: they are read 8 at a time
-/// Then a byte for each group of tokens of the batch: 1 where one of them has a mark that is not
-/// full. Zeros in front of them, which are the slack, and behind, for tokens outside of the batch.
-inline constexpr int conv1d_marks_log_group = 5;
-PLAIT_HD constexpr int64_t conv1d_marks_groups(int64_t tokens) {
-    return (tokens + (1 << conv1d_marks_log_group) - 1) >> conv1d_marks_log_group;
-}
-PLAIT_HD constexpr int64_t conv1d_marks_groups_at(int64_t width, int64_t tokens) {
-    return tokens * conv1d_mark_bytes(width) + conv1d_marks_slack;
-}
-PLAIT_HD constexpr int64_t conv1d_marks_size(int64_t width, int64_t tokens) {
-    return conv1d_marks_groups_at(width, tokens) + conv1d_marks_groups(tokens) + conv1d_marks_slack;
-}
 
 /// All taps count and no edge is near.
 PLAIT_HD constexpr conv1d_mark conv1d_full_mark(int width) {
@@ -42,9 +19,24 @@ PLAIT_HD constexpr conv1d_mark conv1d_full_mark(int width) {
     return {all, all & ~1u};
 }
 
-/// Kernels without marks know no masks, no states and no residual.
-inline bool conv1d_bwd_marked(const conv1d_problem &p) {
-    return p.varlen || p.seq_idx.used() || p.state_in.used() || p.dstate_out.used() || p.residual;
+/// Words of a row of conv1d.bwd_marks: bit t % 32 of word t / 32 is 1 where token t is at a border:
+/// it belongs to nothing, or a tap of it meets something else than an element of its own sequence
+/// or the zeros in front of a row without a state. Bits behind the row are 0. Behind each such word
+/// lies one with a bit for each of its tokens that belongs to nothing: dx is 0 there.
+PLAIT_HD constexpr int64_t conv1d_border_words(int64_t length) { return (length + 31) >> 5; }
+PLAIT_HD constexpr int64_t conv1d_border_bytes(int64_t rows, int64_t length) {
+    return 8 * rows * conv1d_border_words(length);
+}
+
+/// Tokens t .. t + 3 for t % 4 == 0, from the row's words t / 32 and the next: bit j, token t + j
+/// has a dx of its own: one of the tokens whose taps meet it is at a border.
+PLAIT_HD constexpr uint32_t conv1d_border_reach(uint32_t low, uint32_t high, int64_t t, int width) {
+    const uint64_t bits = (low | static_cast<uint64_t>(high) << 32) >> (t & 31);
+    const uint64_t reach = (uint64_t{1} << width) - 1;
+    uint32_t out = 0;
+    for (int j = 0; j < 4; ++j)
+        if ((bits >> j & reach) != 0) out |= 1u << j;
+    return out;
 }
 
 } // namespace plait::impl

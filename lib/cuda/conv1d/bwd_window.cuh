@@ -29,6 +29,15 @@ __device__ __forceinline__ conv1d_sequence conv1d_sequence_at(const conv1d_bwd_a
     return {n, a.spans[n].begin, a.spans[n].end};
 }
 
+/// g of a token of the sequence, for any width.
+template <bool Fast>
+__device__ __forceinline__ float conv1d_fix_g(const conv1d_bwd_args &a, const conv1d_sequence &s,
+                                              int64_t b, int64_t c, int64_t t) {
+    if (!conv1d_live(a, s, b, t)) return 0.0f;
+    const float dy = conv1d_load<float>(a.dy, conv1d_at(a.vdy, b, c, t), a.vdy.type);
+    return a.silu ? conv1d_silu_gradient<Fast>(dy, conv1d_pre<float>(a, s, b, c, t)) : dy;
+}
+
 /// Taps of a channel: w[d] meets the token d before.
 template <int Taps> struct conv1d_fix_taps {
     float w[Taps], bias;
@@ -36,9 +45,9 @@ template <int Taps> struct conv1d_fix_taps {
         bias = a.bias ? conv1d_load<float>(a.bias, c * a.vbias.c, a.vbias.type) : 0.0f;
 #pragma unroll
         for (int d = 0; d < Taps; ++d)
-            w[d] = d < a.width ? conv1d_load<float>(
-                                     a.w, c * a.vw.c + (a.width - 1 - d) * a.vw.t, a.vw.type)
-                               : 0.0f;
+            w[d] = d < a.width
+                       ? conv1d_load<float>(a.w, c * a.vw.c + (a.width - 1 - d) * a.vw.t, a.vw.type)
+                       : 0.0f;
     }
 };
 
@@ -69,9 +78,9 @@ template <scalar S, int Taps, int Ahead> struct conv1d_fix_window {
                 if (id[i] >= 0) live |= 1u << i;
                 x[i] = conv1d_element<S>(a.x, x_at + i * a.vx.t);
             } else {
-                x[i] = conv1d_load<float>(
-                    a.state_in, conv1d_at(a.vstate_in, s.row, c, q - s.begin + a.entries),
-                    a.vstate_in.type);
+                x[i] = conv1d_load<float>(a.state_in,
+                                          conv1d_at(a.vstate_in, s.row, c, q - s.begin + a.entries),
+                                          a.vstate_in.type);
             }
         }
         const int64_t dy_at = conv1d_at(a.vdy, b, c, p);

@@ -37,7 +37,8 @@ constexpr int conv1d_fwd_bct_taps(int64_t width) {
 
 /// Vectors of a thread whose loads are issued before the first of them is used.
 PLAIT_HD constexpr int conv1d_bct_batch(scalar s, int taps, bool masked) {
-    return taps == 4 ? 4 : taps == 8 ? (s == scalar::f32 || masked ? 2 : 4) : 1;
+    const bool room = s != scalar::f32 && !masked; // for more words, at as many blocks on an SM
+    return taps == 4 ? 4 : taps == 8 ? (room ? 4 : 2) : taps == 16 && room ? 2 : 1;
 }
 
 /// Blocks that registers must leave room for on an SM.
