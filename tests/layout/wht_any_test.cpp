@@ -49,10 +49,11 @@ TEST_CASE("wht.any: parts of shared memory") {
     const wht_any_memory m = wht_any_memory_of(a, 16);
     const int entries = 64 + (28 << 2);
     CHECK(wht_any_entries(a) == entries);
-    CHECK(m.offsets[0] >= 16 * wht_any_words(28 << 8));
-    CHECK(m.offsets[1] == m.offsets[0] + 8 * entries);
+    CHECK(m.entries[0] >= 16 * wht_any_words(28 << 8));
+    CHECK(m.entries[0] % 16 == 0);
+    CHECK(m.entries[1] == m.entries[0] + 16 * entries);
+    CHECK(m.extras[1] == m.entries[1] + 16 * entries);
     CHECK(m.rows == m.extras[1] + 8 * entries);
-    CHECK(m.slots[0] == m.rows + 16 * entries);
-    CHECK(m.signs == m.slots[1] + 4 * entries);
+    CHECK(m.signs == m.rows + 2 * 8 * entries);
     CHECK(m.bytes >= m.signs + 4 * 28);
 }

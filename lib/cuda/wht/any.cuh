@@ -15,29 +15,25 @@
 
 namespace plait::impl::cuda {
 
-/// Slot bits of index `i` of a table: its low bits, or those above.
-struct wht_any_entry {
-    int64_t offset, extra;
-    uint32_t slot;
-};
-
 /// What the tile bits that are set in `i` add on a side, the lowest by stride first; `first` is the
 /// one that bit 0 of `i` stands for. Bits beyond the last are the factor index.
 template <int Side>
 __device__ __forceinline__ wht_any_entry wht_any_entry_of(const wht_any_args &a, int first,
-                                                          uint32_t i) {
+                                                          uint32_t i, int64_t &extra) {
     wht_any_entry e{0, 0, 0};
+    extra = 0;
     for (int b = first; b < a.bits; ++b, i >>= 1) {
         const int bit = a.side[Side][b];
         if ((i & 1u) == 0) continue;
         e.slot |= 1u << bit;
         if (Side == wht_any_out && a.bit[bit].axis >= 0) continue;
         e.offset += a.bit[bit].stride[Side].data;
-        e.extra += a.bit[bit].stride[Side].extra;
+        extra += a.bit[bit].stride[Side].extra;
     }
     e.slot |= i << a.bits;
+    e.word = wht_any_word(e.slot);
     e.offset += i * a.factor_stride[Side].data;
-    e.extra += i * a.factor_stride[Side].extra;
+    extra += i * a.factor_stride[Side].extra;
     return e;
 }
 
@@ -64,20 +60,22 @@ struct wht_any_tables {
     template <class E> __device__ __forceinline__ E *part(int offset) const {
         return reinterpret_cast<E *>(base + offset);
     }
-    /// Sum of the two entries of an index. The high part of the tables stands behind the low one.
-    template <class E> __device__ __forceinline__ E of(int offset, uint32_t i) const {
-        const E *p = part<E>(offset);
-        return p[i & static_cast<uint32_t>(low - 1)] + p[low + (i >> low_bits)];
+    /// The high part of a table stands behind the low one.
+    template <class E> __device__ __forceinline__ E low_part(int offset, uint32_t i) const {
+        return part<E>(offset)[i & static_cast<uint32_t>(low - 1)];
+    }
+    template <class E> __device__ __forceinline__ E high_part(int offset, uint32_t i) const {
+        return part<E>(offset)[low + (i >> low_bits)];
     }
 
     template <int Side> __device__ __forceinline__ void fill_side(const wht_any_args &a) const {
         for (int n = static_cast<int>(threadIdx.x); n < entries; n += wht_any_threads) {
             const bool high = n >= low;
+            int64_t extra;
             const wht_any_entry e = wht_any_entry_of<Side>(
-                a, high ? low_bits : 0, static_cast<uint32_t>(high ? n - low : n));
-            part<int64_t>(at.offsets[Side])[n] = e.offset;
-            part<uint32_t>(at.slots[Side])[n] = e.slot;
-            if (a.extra[Side] != wht_any_extra::none) part<int64_t>(at.extras[Side])[n] = e.extra;
+                a, high ? low_bits : 0, static_cast<uint32_t>(high ? n - low : n), extra);
+            part<wht_any_entry>(at.entries[Side])[n] = e;
+            if (a.extra[Side] != wht_any_extra::none) part<int64_t>(at.extras[Side])[n] = extra;
         }
     }
 
@@ -139,21 +137,48 @@ __device__ __forceinline__ void wht_any_find(const wht_any_args &a, int64_t tile
     }
 }
 
-/// The slot of the n-th access of a tile on a side, as an index of the tables.
-__device__ __forceinline__ uint32_t wht_any_index(const wht_any_args &a, int side, int n) {
-    const auto i = static_cast<uint32_t>(n);
-    if (!a.factor_first[side]) return i;
-    const auto m = static_cast<uint32_t>(a.factor);
-    return (i % m) << a.bits | i / m;
-}
+/// The n-th access of a tile on a side, for the thread of n modulo the threads: the low part of its
+/// index stays, but where the factor comes first.
+template <int Side> struct wht_any_walk {
+    const wht_any_args &a;
+    const wht_any_tables &t;
+    wht_any_entry fixed;
 
+    __device__ __forceinline__ wht_any_walk(const wht_any_args &args, const wht_any_tables &tables)
+        : a(args), t(tables),
+          fixed(tables.low_part<wht_any_entry>(tables.at.entries[Side], threadIdx.x)) {}
+
+    __device__ __forceinline__ uint32_t index(int n) const {
+        const auto i = static_cast<uint32_t>(n);
+        if (!a.factor_first[Side]) return i;
+        const auto m = static_cast<uint32_t>(a.factor);
+        return (i % m) << a.bits | i / m;
+    }
+    __device__ __forceinline__ wht_any_entry entry(uint32_t index) const {
+        wht_any_entry e = t.high_part<wht_any_entry>(t.at.entries[Side], index);
+        wht_any_entry low = fixed;
+        if (a.factor_first[Side]) low = t.low_part<wht_any_entry>(t.at.entries[Side], index);
+        e.offset += low.offset;
+        e.slot += low.slot;
+        e.word += low.word;
+        return e;
+    }
+    __device__ __forceinline__ int64_t extra(uint32_t index) const {
+        return t.low_part<int64_t>(t.at.extras[Side], index) +
+               t.high_part<int64_t>(t.at.extras[Side], index);
+    }
+};
+
+/// The chunk number in a slot is below its end.
+__device__ __forceinline__ bool wht_any_before_end(const wht_any_chunk &c, uint32_t slot,
+                                                   int64_t limit) {
+    return (slot >> c.low & ((1u << c.bits) - 1u)) < limit;
+}
 __device__ __forceinline__ bool wht_any_inside(const wht_any_args &a, const wht_any_place &place,
                                                uint32_t slot) {
     bool inside = true;
-    for (int c = 0; c < a.chunks; ++c) {
-        const uint32_t i = slot >> a.chunk[c].low & ((1u << a.chunk[c].bits) - 1u);
-        inside = inside && i < place.limit[c];
-    }
+    if (a.chunks > 0) inside = wht_any_before_end(a.chunk[0], slot, place.limit[0]);
+    if (a.chunks > 1) inside = inside && wht_any_before_end(a.chunk[1], slot, place.limit[1]);
     return inside;
 }
 
@@ -166,36 +191,38 @@ __device__ __forceinline__ void wht_any_load(const wht_any_args &a, const wht_an
     const int slots = wht_any_slots(a);
     constexpr int side = wht_any_in;
     const bool paired = reinterpret_cast<uintptr_t>(a.x) % sizeof(T) == 0;
+    const int64_t base = place.base[side].data;
+    const wht_any_walk<side> walk(a, t);
     for (int from = static_cast<int>(threadIdx.x); from < slots;
          from += wht_any_batch * wht_any_threads) {
         T v[wht_any_batch];
-        uint32_t index[wht_any_batch];
+        uint32_t word[wht_any_batch];
         bool inside[wht_any_batch];
 #pragma unroll
         for (int q = 0; q < wht_any_batch; ++q) {
             const int n = from + q * wht_any_threads;
-            index[q] = n < slots ? wht_any_index(a, side, n) : 0;
-            inside[q] =
-                n < slots && wht_any_inside(a, place, t.of<uint32_t>(t.at.slots[side], index[q]));
             v[q] = T{};
-            if (inside[q])
-                v[q] = Stored::load(
-                    a.x, place.base[side].data + t.of<int64_t>(t.at.offsets[side], index[q]),
-                    paired);
+            word[q] = 0;
+            inside[q] = false;
+            if (n >= slots) continue;
+            const wht_any_entry e = walk.entry(walk.index(n));
+            word[q] = e.word;
+            inside[q] = wht_any_inside(a, place, e.slot);
+            if (inside[q]) v[q] = Stored::load(a.x, base + e.offset, paired);
         }
 #pragma unroll
         for (int q = 0; q < wht_any_batch; ++q) {
-            if (from + q * wht_any_threads >= slots) continue;
+            const int n = from + q * wht_any_threads;
+            if (n >= slots) continue;
             if (a.extra[side] != wht_any_extra::none && inside[q]) {
-                const int64_t i =
-                    place.base[side].extra + t.of<int64_t>(t.at.extras[side], index[q]);
+                const int64_t i = place.base[side].extra + walk.extra(walk.index(n));
                 if (a.extra[side] == wht_any_extra::diag) {
                     v[q] = wht_times_diag(v[q], a.diag_type, a.diag, i, a.negate_diag);
                 } else if (wht_sign_at(a.signs, i)) {
                     v[q] = wht_negative(v[q], lost);
                 }
             }
-            words[wht_any_word(t.of<uint32_t>(t.at.slots[side], index[q]))] = v[q];
+            words[word[q]] = v[q];
         }
     }
 }
@@ -207,21 +234,22 @@ __device__ __forceinline__ void wht_any_store(const wht_any_args &a, const wht_a
     const int slots = wht_any_slots(a);
     constexpr int side = wht_any_out;
     const bool paired = reinterpret_cast<uintptr_t>(a.y) % sizeof(T) == 0;
+    const wht_any_walk<side> walk(a, t);
     for (int n = static_cast<int>(threadIdx.x); n < slots; n += wht_any_threads) {
-        const uint32_t index = wht_any_index(a, side, n);
-        const uint32_t slot = t.of<uint32_t>(t.at.slots[side], index);
-        if (!wht_any_inside(a, place, slot)) continue;
+        const uint32_t index = walk.index(n);
+        const wht_any_entry e = walk.entry(index);
+        if (!wht_any_inside(a, place, e.slot)) continue;
         const bool extra = a.extra[side] != wht_any_extra::none;
-        int64_t offset = place.base[side].data + t.of<int64_t>(t.at.offsets[side], index);
-        int64_t at = extra ? place.base[side].extra + t.of<int64_t>(t.at.extras[side], index) : 0;
+        int64_t offset = place.base[side].data + e.offset;
+        int64_t at = extra ? place.base[side].extra + walk.extra(index) : 0;
         for (int x = 0; x < a.axes; ++x) {
-            const int64_t *rows = t.part<int64_t>(t.at.rows) + x * t.entries;
-            const int64_t row = place.row[x] ^ rows[index & static_cast<uint32_t>(t.low - 1)] ^
-                                rows[t.low + (index >> t.low_bits)];
+            const int rows = t.at.rows + x * t.entries * static_cast<int>(sizeof(int64_t));
+            const int64_t row =
+                place.row[x] ^ t.low_part<int64_t>(rows, index) ^ t.high_part<int64_t>(rows, index);
             offset += row * a.axis[x].stride.data;
             at += row * a.axis[x].stride.extra;
         }
-        T v = words[wht_any_word(slot)];
+        T v = words[e.word];
         if (a.extra[side] == wht_any_extra::diag) {
             v = wht_times_diag(v, a.diag_type, a.diag, at, a.negate_diag);
         } else if (extra && wht_sign_at(a.signs, at)) {

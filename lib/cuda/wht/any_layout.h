@@ -113,12 +113,19 @@ PLAIT_HD constexpr int wht_any_entries(const wht_any_args &a) {
     return (1 << wht_any_split(a.bits)) + (a.factor << (a.bits - wht_any_split(a.bits)));
 }
 
+/// What the set bits of an index add up to on a side. The bits of two indices are disjoint where
+/// their entries are added.
+struct alignas(16) wht_any_entry {
+    int64_t offset;
+    uint32_t slot;
+    uint32_t word;
+};
+
 /// Shared memory in the order of its parts, bytes.
 struct wht_any_memory {
-    int offsets[2]; ///< int64_t of data
+    int entries[2]; ///< wht_any_entry
     int extras[2];  ///< int64_t of the extra, where there is one
     int rows;       ///< int64_t of each ordered axis, on the side that is written
-    int slots[2];   ///< uint32_t
     int signs;      ///< bytes of the factor: entry [k / 8][j], bit k % 8
     int bytes;
 };
@@ -129,17 +136,15 @@ PLAIT_HD constexpr wht_any_memory wht_any_memory_of(const wht_any_args &a, int n
     const int entries = wht_any_entries(a);
     int at = (number_bytes * wht_any_words(wht_any_slots(a)) + 15) / 16 * 16;
     for (int s = 0; s < 2; ++s) {
-        m.offsets[s] = at;
-        at += 8 * entries;
+        m.entries[s] = at;
+        at += static_cast<int>(sizeof(wht_any_entry)) * entries;
+    }
+    for (int s = 0; s < 2; ++s) {
         m.extras[s] = at;
         at += a.extra[s] != wht_any_extra::none ? 8 * entries : 0;
     }
     m.rows = at;
     at += 8 * entries * a.axes;
-    for (int s = 0; s < 2; ++s) {
-        m.slots[s] = at;
-        at += 4 * entries;
-    }
     m.signs = at;
     at += a.factor > 1 ? (a.factor + 7) / 8 * a.factor : 0;
     m.bytes = (at + 15) / 16 * 16;
