@@ -165,6 +165,13 @@ std::string one_word(std::string_view name) {
 
 } // namespace
 
+bool profile::runs_code_from(int arch) const {
+    const int have = cc_major * 10 + cc_minor;
+    for (const int one : built)
+        if (one >= arch && one <= have) return true;
+    return false;
+}
+
 std::string profile::fingerprint() const {
     if (backend == PLAIT_CUDA)
         return text("cuda/", cc_major, '.', cc_minor, '/', sms, "sm/", one_word(name));
