@@ -167,10 +167,14 @@ std::string one_word(std::string_view name) {
 } // namespace
 
 bool waits_for_predecessors(const profile &p) {
-    const int have = p.cc_major * 10 + p.cc_minor;
-    return p.backend == PLAIT_CUDA && std::any_of(p.built.begin(), p.built.end(), [have](int arch) {
-               return arch >= 90 && arch <= have;
-           });
+    return p.backend == PLAIT_CUDA && p.runs_code_from(90);
+}
+
+bool profile::runs_code_from(int arch) const {
+    const int have = cc_major * 10 + cc_minor;
+    for (const int one : built)
+        if (one >= arch && one <= have) return true;
+    return false;
 }
 
 std::string profile::fingerprint() const {

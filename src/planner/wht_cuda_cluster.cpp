@@ -31,6 +31,8 @@ verdict clusters_of(const profile &device, int blocks) {
     if (device.cc_major < 9)
         return text("clusters need compute capability 9.0; the device is ", device.cc_major, '.',
                     device.cc_minor);
+    // Code for older devices has an empty body here.
+    if (!device.runs_code_from(90)) return "clusters need a build for compute capability 9.0";
     if (blocks > 8 && device.cc_major > 10)
         return text("needs clusters of ", blocks, " blocks; compute capability ", device.cc_major,
                     '.', device.cc_minor, " has 8");

@@ -12,13 +12,6 @@ namespace plait::impl {
 
 namespace {
 
-/// An architecture in the list means its code and its PTX.
-bool built_from_80(const profile &device) {
-    const int have = device.cc_major * 10 + device.cc_minor;
-    return std::any_of(device.built.begin(), device.built.end(),
-                       [&](int arch) { return arch >= 80 && arch <= have; });
-}
-
 verdict aligned(const char *what, scalar s, int align, int64_t rows, int64_t stride) {
     if (align < 16) return text(what, " is aligned to ", align, " bytes; needs 16");
     if (rows > 1 && stride * scalar_bytes(s) % 16 != 0)
@@ -29,7 +22,7 @@ verdict aligned(const char *what, scalar s, int align, int64_t rows, int64_t str
 /// What a block of the kernel asks of device and rows.
 verdict device_rules(const problem &p, const profile &device, const wht_rows &r,
                      const wht_launch &l) {
-    if (!built_from_80(device)) return "needs compute capability 8.0 and a build for it";
+    if (!device.runs_code_from(80)) return "needs compute capability 8.0 and a build for it";
     if (l.smem_bytes > device.smem_per_block)
         return text("n=", r.n, " needs ", l.smem_bytes, " bytes of shared memory; a block has ",
                     device.smem_per_block);

@@ -15,13 +15,6 @@ bool vector_rows(const wht_rows &r) {
            r.y_stride * scalar_bytes(r.y) % 16 == 0;
 }
 
-/// An architecture in the list means its code and its PTX.
-bool built_from_80(const profile &device) {
-    const int have = device.cc_major * 10 + device.cc_minor;
-    return std::any_of(device.built.begin(), device.built.end(),
-                       [&](int arch) { return arch >= 80 && arch <= have; });
-}
-
 } // namespace
 
 verdict wht_cuda_mma16_applicable(const problem &p, const profile &device) {
@@ -33,7 +26,7 @@ verdict wht_cuda_mma16_applicable(const problem &p, const profile &device) {
     wht_launch l{};
     if (!wht_mma16_launch(r.x, r.y, r.log_n, vector_rows(r), &l))
         return text("n=", r.n, "; needs 128 to 32768");
-    if (!built_from_80(device)) return "needs compute capability 8.0 and a build for it";
+    if (!device.runs_code_from(80)) return "needs compute capability 8.0 and a build for it";
     if (l.smem_bytes > device.smem_per_block)
         return text("n=", r.n, " needs ", l.smem_bytes, " bytes of shared memory; a block has ",
                     device.smem_per_block);

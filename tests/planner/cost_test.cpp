@@ -105,6 +105,40 @@ TEST_CASE("candidates by matrix products are taken by name, where data and math 
           "f64.f64.n10");
 }
 
+TEST_CASE("kernels that older code does not have are refused by the plan") {
+    profile device = profile_named("h200");
+    const auto plan = [&](const char *name, const char *token) {
+        preferences pref;
+        pref.pattern = name;
+        pref.math = PLAIT_MATH_TF32;
+        wisdom none;
+        try {
+            choose(problem_of(token), device, pref, none, nullptr);
+            return std::string();
+        } catch (const failure &f) {
+            return std::string(f.what());
+        }
+    };
+    const struct {
+        const char *name, *token;
+        int from;
+    } rows[] = {{"wht.cuda.cluster", "wht:f32:b4:n65536", 90},
+                {"wht.cuda.mma16", "wht:f16:b4:n1024", 80},
+                {"wht.cuda.kron_tf32", "wht:f32:b4:n1024", 80},
+                {"wht.cuda.kron_3xtf32", "wht:f32:b4:n1024", 80},
+                {"wht.cuda.kron_int8", "wht:f32:b4:n1024:bound=9", 80}};
+    for (const auto &row : rows)
+        for (const int built : {75, 80, 90, 100}) {
+            INFO(std::string(row.name), " built for ", built);
+            device.built = {built};
+            const std::string refusal = plan(row.name, row.token);
+            // Nothing of this device's age runs code for 10.0.
+            CHECK((refusal.empty() == (built >= row.from && built <= 90)));
+            if (built < row.from)
+                CHECK_MESSAGE(refusal.find("compute capability") != std::string::npos, refusal);
+        }
+}
+
 TEST_CASE("cost grows with the length") {
     // Where the number of busy threads and SMs does not change: one thread, more tiles than SMs.
     // Measured shares of the bandwidth rise and fall by a few percent from kernel to kernel.

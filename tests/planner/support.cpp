@@ -65,7 +65,8 @@ void check_golden(const std::string &name, const std::string &text) {
 const std::vector<named_profile> &profiles() {
     static const std::vector<named_profile> all = [] {
         std::vector<named_profile> list;
-        for (const char *name : {"h200", "a100", "rtx4060", "cpu_avx2_2c", "cpu_avx512_64c"})
+        for (const char *name :
+             {"h200", "a100", "rtx4060", "b200", "cpu_avx2_2c", "cpu_avx512_64c"})
             list.push_back({name, profile_from_text(read_file(
                                       golden_path(std::string("profiles/") + name + ".txt")))});
         return list;
