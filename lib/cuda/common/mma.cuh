@@ -29,33 +29,41 @@ __device__ __forceinline__ void mma_add(float (&d)[mma_items_d], const uint32_t 
     }
 #    endif
 #else
-    uint32_t words[32][mma_words_a + mma_words_b];
-    for (int w = 0; w < mma_words_a + mma_words_b; ++w) {
-        const uint32_t mine = w < mma_words_a ? a[w] : b[w - mma_words_a];
-        const emulation::met &all = emulation::meet(emulation::meeting::shuffle, ~0u, mine);
-        for (int l = 0; l < 32; ++l) words[l][w] = static_cast<uint32_t>(all.value[l]);
-    }
-    double am[mma_rows][mma_inner], bm[mma_inner][mma_columns];
-    for (int l = 0; l < 32; ++l) {
-        for (int w = 0; w < mma_words_a + mma_words_b; ++w) {
-            for (int half = 0; half < 2; ++half) {
-                const double value = widen<S>(static_cast<uint16_t>(words[l][w] >> (16 * half)));
-                if (w < mma_words_a) {
-                    const mma_place at = mma_place_a(l, w, half);
-                    am[at.row][at.column] = value;
-                } else {
-                    const mma_place at = mma_place_b(l, w - mma_words_a, half);
-                    bm[at.row][at.column] = value;
+    // Every lane shows its words and reads what its four sums need, then all leave together.
+    uint32_t mine[mma_words_a + mma_words_b];
+    for (int w = 0; w < mma_words_a; ++w) mine[w] = a[w];
+    for (int w = 0; w < mma_words_b; ++w) mine[mma_words_a + w] = b[w];
+    const emulation::met &all =
+        emulation::meet(emulation::meeting::shuffle, ~0u, reinterpret_cast<uint64_t>(mine));
+    const auto words = [&](int lane) {
+        return reinterpret_cast<const uint32_t *>(all.value[lane]);
+    };
+    const int lane = static_cast<int>(emulation::lane());
+    float am[2][mma_inner], bm[2][mma_inner];
+    for (int l = 0; l < 4; ++l) {
+        for (int half = 0; half < 2; ++half) {
+            for (int w = 0; w < mma_words_a; ++w) {
+                const int from = lane / 4 * 4 + l;
+                const mma_place at = mma_place_a(from, w, half);
+                am[at.row / 8][at.column] =
+                    widen<S>(static_cast<uint16_t>(words(from)[w] >> (16 * half)));
+            }
+            for (int w = 0; w < mma_words_b; ++w) {
+                for (int c = 0; c < 2; ++c) {
+                    const int from = (lane % 4 * 2 + c) * 4 + l;
+                    const mma_place at = mma_place_b(from, w, half);
+                    bm[c][at.row] = widen<S>(
+                        static_cast<uint16_t>(words(from)[mma_words_a + w] >> (16 * half)));
                 }
             }
         }
     }
     for (int i = 0; i < mma_items_d; ++i) {
-        const mma_place at = mma_place_d(static_cast<int>(emulation::lane()), i);
         double sum = d[i];
-        for (int k = 0; k < mma_inner; ++k) sum += am[at.row][k] * bm[k][at.column];
+        for (int k = 0; k < mma_inner; ++k) sum += double{am[i / 2][k]} * double{bm[i % 2][k]};
         d[i] = static_cast<float>(sum);
     }
+    emulation::meet(emulation::meeting::sync, ~0u, 0);
 #endif
 }
 
@@ -79,6 +87,27 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&words)[4], c
             emulation::check_aligned(reinterpret_cast<const uint4 *>(elements));
             words[i] |= static_cast<uint32_t>(elements[at.column]) << (16 * half);
         }
+    }
+#endif
+}
+
+/// The same, not transposed: word i of a lane has elements lane % 4 * 2 and the next of row lane /
+/// 4 of matrix i.
+__device__ __forceinline__ void load_matrices(uint32_t (&words)[4], const void *row) {
+#ifdef __CUDACC__
+    const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared)
+                 : "memory");
+#else
+    const emulation::met &all =
+        emulation::meet(emulation::meeting::shuffle, ~0u, reinterpret_cast<uint64_t>(row));
+    const int lane = static_cast<int>(emulation::lane());
+    for (int i = 0; i < 4; ++i) {
+        const auto *elements = reinterpret_cast<const uint16_t *>(all.value[8 * i + lane / 4]);
+        emulation::check_aligned(reinterpret_cast<const uint4 *>(elements));
+        words[i] = elements[lane % 4 * 2] | static_cast<uint32_t>(elements[lane % 4 * 2 + 1]) << 16;
     }
 #endif
 }
