@@ -62,7 +62,8 @@ kernel_list list_conv1d_bwd_bct_fix();
 kernel_list list_conv1d_bwd_btc_fix(); ///< also conv1d.bwd_btc_marks
 kernel_list list_conv1d_bwd_any();     ///< also conv1d.bwd_state, conv1d.bwd_reduce
 kernel_list list_kda_chunk16_prep();   ///< also kda.bwd_c16_heads, kda.bwd_c16_sums
-kernel_list list_kda_chunk16_scan();
+kernel_list list_kda_chunk16_states();
+kernel_list list_kda_chunk16_a();
 kernel_list list_kda_chunk16_grad();
 kernel_list list_kda_common(); ///< kda.offsets, kda.gaps
 kernel_list list_kda_fwd_recurrent();
