@@ -64,5 +64,10 @@ kernel_list list_kda_chunk64_prep_k192();
 kernel_list list_kda_chunk64_fwd_scan_k64();
 kernel_list list_kda_chunk64_fwd_scan_k128();
 kernel_list list_kda_chunk64_fwd_scan_k192();
+kernel_list list_kda_chunk64_bwd_scan_k64();
+kernel_list list_kda_chunk64_grad_k64();
+kernel_list list_kda_chunk64_bwd_scan_k128();
+kernel_list list_kda_chunk64_grad_k128();
+kernel_list list_kda_chunk64_sums();
 
 } // namespace plait::impl::cuda

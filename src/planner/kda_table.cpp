@@ -3,6 +3,8 @@
 //   kda.fwd.cuda.chunk64       kda.offsets, kda.chunk64_prep, kda.chunk64_fwd_scan
 //   kda.fwd.cpu.chunk          kda.fwd_chunk
 //   kda.fwd.cpu.ref            kda.ref
+//   kda.bwd.cuda.chunk64       kda.offsets, kda.gaps, kda.chunk64_prep, kda.chunk64_fwd_scan,
+//                              kda.chunk64_bwd_scan, kda.chunk64_grad, kda.chunk64_sums
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
 //   kernels of chunks          kda.gaps
@@ -20,7 +22,7 @@ static const std::vector<candidate> table = {
      kda_cuda_fwd_recurrent_applicable, kda_cuda_fwd_recurrent_estimate,
      kda_cuda_fwd_recurrent_build},
     {"kda.fwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
-     kda_cuda_fwd_chunk64_applicable, kda_cuda_fwd_chunk64_estimate, kda_cuda_fwd_chunk64_build},
+     kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_fwd_chunk64_build},
     {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
@@ -31,6 +33,8 @@ return table;
 
 const std::vector<candidate> &kda_bwd_table() {
 static const std::vector<candidate> table = {
+    {"kda.bwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_bwd_chunk64_build},
     {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
