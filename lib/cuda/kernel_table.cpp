@@ -72,6 +72,11 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_chunk64_fwd_scan_k192,
         list_kda_bwd_recurrent,
         list_kda_bwd_recurrent_wide,
+        list_kda_chunk64_bwd_scan_k64,
+        list_kda_chunk64_grad_k64,
+        list_kda_chunk64_bwd_scan_k128,
+        list_kda_chunk64_grad_k128,
+        list_kda_chunk64_sums,
     };
     for (const list_fn list_of : lists) {
         const kernel_list list = list_of();

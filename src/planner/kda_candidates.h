@@ -21,9 +21,10 @@ verdict kda_cuda_fwd_recurrent_applicable(const problem &, const profile &);
 cost kda_cuda_fwd_recurrent_estimate(const problem &, const profile &);
 pipeline kda_cuda_fwd_recurrent_build(const problem &, const profile &);
 
-verdict kda_cuda_fwd_chunk64_applicable(const problem &, const profile &);
-cost kda_cuda_fwd_chunk64_estimate(const problem &, const profile &);
+verdict kda_cuda_chunk64_applicable(const problem &, const profile &);
+cost kda_cuda_chunk64_estimate(const problem &, const profile &);
 pipeline kda_cuda_fwd_chunk64_build(const problem &, const profile &);
+pipeline kda_cuda_bwd_chunk64_build(const problem &, const profile &);
 
 verdict kda_cuda_chunk16_applicable(const problem &, const profile &);
 cost kda_cuda_chunk16_estimate(const problem &, const profile &);

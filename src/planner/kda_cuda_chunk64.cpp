@@ -1,11 +1,12 @@
-// kda.fwd.cuda.chunk64: kda.chunk64_prep makes a record of every chunk of 64 tokens and value head,
-// kda.chunk64_fwd_scan walks over the records of a sequence.
-#include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
-#include "lib/cuda/kda/chunk64_prep_layout.h"
+// kda.{fwd,bwd}.cuda.chunk64: kda.chunk64_prep makes a record of every chunk of 64 tokens and value
+// head, scans walk over the records of a sequence, kda.chunk64_grad takes every chunk by itself.
+#include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
+#include "lib/cuda/kda/chunk64_grad_layout.h"
 #include "src/core/text.h"
 #include "src/planner/kda_cuda.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace plait::impl {
 
@@ -14,7 +15,9 @@ namespace {
 /// With fewer most of a tile is padding.
 constexpr int64_t fewest_keys = 32, most_keys = 192;
 constexpr int64_t fewest_values = 8, most_values = 256;
-constexpr int64_t fewest_tokens = 16; ///< of the longest sequence
+constexpr int64_t fewest_values_back = 16;
+/// Of the longest sequence.
+constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
 /// Estimates: shares of the copy bandwidth and of what tensor cores give to mma.sync, from 132 SMs
 /// at 1.755 GHz; seconds of a chunk of 64 tokens that no other block shortens, for 128 keys.
@@ -38,12 +41,30 @@ int scan_warps(const kda_problem &p, const profile &device) {
     return blocks * 2 <= device.sms ? 2 : 4;
 }
 
-/// Pieces of 8 values of V are 16 aligned bytes.
-bool values_aligned(const kda_problem &p) {
-    const kda_view &v = p.v;
+/// Pieces of 8 values of V or DO are 16 aligned bytes.
+bool values_aligned(const kda_problem &p, const kda_view &v) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
     return v.c == 1 && v.align >= 16 && p.dim_v % 8 == 0 && fits(p.batch, v.b) &&
            fits(p.length, v.t) && fits(p.value_heads, v.h);
+}
+
+/// Of a chunk and head: a state, and rows of values. Backward has four warps to a block.
+constexpr int backward_warps = 4;
+int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
+int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
+/// Twice: what rounding to bf16 leaves is kept too.
+int64_t row_tile_bytes(const kda_problem &p) { return 2 * values_of(p) * kda64_rows * 2; }
+
+bool has_sums(const kda_problem &p) { return p.da_log.used() || p.ddt_bias.used(); }
+int64_t partial_bytes(const kda_problem &p) {
+    return has_sums(p) ? chunk_heads(p) * (kda64_keys(p.dim_k) + 1) * 4 : 0;
+}
+
+/// Workspace of a chunk and head, without what pieces lose to their alignment.
+int64_t work_bytes(const kda_problem &p) {
+    if (p.direction == kda_direction::forward) return record_bytes(p);
+    return record_bytes(p) + 2 * (state_tile_bytes(p) + row_tile_bytes(p)) +
+           (has_sums(p) ? (kda64_keys(p.dim_k) + 1) * 4 : 0);
 }
 
 verdict applicable(const problem &problem, const profile &device) {
@@ -55,13 +76,21 @@ verdict applicable(const problem &problem, const profile &device) {
                     device.cc_minor);
     if (!kda_is_half(p.v.type))
         return text("v is ", scalar_name(p.v.type), "; operands are bf16, v must be f16 or bf16");
-    if (p.dim_k < fewest_keys || p.dim_k > most_keys)
-        return text("dim_k=", p.dim_k, "; must be ", fewest_keys, " to ", most_keys);
-    if (p.dim_v < fewest_values || p.dim_v > most_values)
-        return text("dim_v=", p.dim_v, "; must be ", fewest_values, " to ", most_values);
-    if (p.longest() < fewest_tokens)
+    const bool backward = p.direction == kda_direction::backward;
+    for (const auto &[name, v] : {std::pair{"q", &p.q}, {"k", &p.k}})
+        if (backward && !kda_is_half(v->type))
+            return text(name, " is ", scalar_name(v->type), "; must be f16 or bf16");
+    const int64_t keys = backward ? kda64_grad_keys : most_keys;
+    const int64_t values = backward ? kda64_grad_values : most_values;
+    if (p.dim_k < fewest_keys || p.dim_k > keys)
+        return text("dim_k=", p.dim_k, "; must be ", fewest_keys, " to ", keys);
+    const int64_t least = backward ? fewest_values_back : fewest_values;
+    if (p.dim_v < least || p.dim_v > values)
+        return text("dim_v=", p.dim_v, "; must be ", least, " to ", values);
+    const int64_t tokens = backward ? fewest_tokens_back : fewest_tokens;
+    if (p.longest() < tokens)
         return text("sequences have at most ", p.longest(), " tokens, and a chunk is 64; from ",
-                    fewest_tokens, " on");
+                    tokens, " on");
     if (p.length > most_bytes / kda64_rows || p.sequences > most_bytes / kda64_rows ||
         p.value_heads > most_bytes / kda64_rows)
         return "more chunks than a workspace holds";
@@ -69,14 +98,16 @@ verdict applicable(const problem &problem, const profile &device) {
     const int64_t heads = chunk_heads(p);
     const kda64_scan_shape shape =
         kda64_fwd_scan_shape_of(kda64_keys(p.dim_k), scan_warps(p, device));
-    if (shape.bytes > device.smem_per_block)
-        return text("a block takes ", shape.bytes, " bytes of shared memory; the device has ",
+    const int64_t shared = std::max<int64_t>(
+        shape.bytes, backward ? kda64_grad_shared_of(kda64_keys(p.dim_k)).bytes : 0);
+    if (shared > device.smem_per_block)
+        return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
     const int64_t offsets = kda_offsets_bytes(p, kda64_rows);
-    if (heads > most_bytes / record_bytes(p) || offsets == INT64_MAX)
+    if (heads > most_bytes / work_bytes(p) || offsets == INT64_MAX)
         return "more chunks than a workspace holds";
     return fits_memory(problem, device,
-                       heads * record_bytes(p) + offsets + PLAIT_WORKSPACE_ALIGNMENT - 1);
+                       heads * work_bytes(p) + offsets + 6 * (PLAIT_WORKSPACE_ALIGNMENT - 1));
 }
 
 /// Flops of a chunk and head: of pairs, and of what meets the state.
@@ -87,6 +118,11 @@ int64_t scan_flops(const kda_problem &p) {
     return 2 * 64 * p.dim_v * (3 * kda64_keys(p.dim_k) + 2 * 40);
 }
 
+int64_t grad_flops(const kda_problem &p) {
+    return 2 * 64 * values_of(p) * (3 * kda64_keys(p.dim_k) + 2 * 64) +
+           2 * 16 * 16 * 4 * (5 * 2 + 4) * kda64_keys(p.dim_k);
+}
+
 int64_t token_bytes(const kda_view &v, const kda_problem &p, int64_t heads, int64_t channels) {
     return v.used() ? p.batch * p.length * heads * channels * scalar_bytes(v.type) : 0;
 }
@@ -94,74 +130,172 @@ int64_t state_bytes(const kda_state_view &v, const kda_problem &p) {
     return v.used() ? p.sequences * p.value_heads * p.dim_k * p.dim_v * scalar_bytes(v.type) : 0;
 }
 
+constexpr std::initializer_list<plait_role> inputs = {PLAIT_Q,    PLAIT_K,     PLAIT_G,
+                                                      PLAIT_BETA, PLAIT_A_LOG, PLAIT_DT_BIAS};
+
+void append(step &s, std::initializer_list<operand> more) {
+    s.operands.insert(s.operands.end(), more);
+}
+
+operand read_only(operand o) {
+    o.written = false;
+    return o;
+}
+
+operand book(pipeline &out, const char *name, int64_t bytes, int last_step) {
+    return piece_operand(out.work.book(name, bytes, static_cast<int>(out.steps.size()), last_step),
+                         true);
+}
+
+int64_t input_bytes(const kda_problem &p) {
+    return token_bytes(p.q, p, p.heads, p.dim_k) + token_bytes(p.k, p, p.heads, p.dim_k) +
+           token_bytes(p.g, p, p.value_heads, p.dim_k) + token_bytes(p.beta, p, p.value_heads, 1);
+}
+
+/// Backward divides by a beta that is given. In place of 0 this leaves u the digits of what the
+/// token asks for and adds nothing that f32 would keep.
+float least_beta(const kda_problem &p) {
+    return p.direction == kda_direction::backward && !p.beta_logit ? 0x1p-60f : 0.0f;
+}
+
 /// Appends kda.chunk64_prep; records live until `last_step`.
 operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step) {
     const kda_problem &p = problem.kda();
-    const int now = static_cast<int>(out.steps.size());
-    const operand records = piece_operand(
-        out.work.book("records", chunk_heads(p) * record_bytes(p), now, last_step), true);
+    const operand records = book(out, "records", chunk_heads(p) * record_bytes(p), last_step);
     step s;
-    s.operands =
-        kda_operands(problem, {PLAIT_Q, PLAIT_K, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG, PLAIT_DT_BIAS});
-    for (const operand &o : {from.slots, from.table, from.chunks, records}) s.operands.push_back(o);
+    s.operands = kda_operands(problem, inputs);
+    append(s, {from.slots, from.table, from.chunks, records});
     kda_chunk64_prep_args args{};
     args.p = p;
+    args.least_beta = least_beta(p);
     kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args));
     s.args = step_args(args);
-    s.bytes_read = (token_bytes(p.q, p, p.heads, p.dim_k) + token_bytes(p.k, p, p.heads, p.dim_k)) +
-                   token_bytes(p.g, p, p.value_heads, p.dim_k) +
-                   token_bytes(p.beta, p, p.value_heads, 1);
+    s.bytes_read = input_bytes(p);
     s.bytes_written = chunk_heads(p) * record_bytes(p);
     s.flops = chunk_heads(p) * prep_flops(p);
     out.steps.push_back(std::move(s));
-    operand read = records;
-    read.written = false;
-    return read;
+    return read_only(records);
 }
 
-void add_scan(pipeline &out, const problem &problem, const profile &device,
-              const kda_sanitized &from, const operand &records) {
+/// With O and STATE_OUT, or with what backward reads of each chunk.
+void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
+              const operand &records, int warps, const operand &states, const operand &written) {
+    const kda_problem &p = problem.kda();
+    const bool backward = p.direction == kda_direction::backward;
+    step s;
+    s.operands = {records};
+    for (const operand &o : kda_operands(problem, {PLAIT_V, PLAIT_STATE_IN})) append(s, {o});
+    if (backward)
+        append(s, {operand{}, operand{}});
+    else
+        append(s, {kda_operand(problem, PLAIT_STATE_OUT), kda_operand(problem, PLAIT_O)});
+    append(s, {states, written, from.slots, from.table});
+    kda_chunk64_fwd_scan_args args{};
+    args.p = p;
+    args.vector = values_aligned(p, p.v);
+    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps));
+    s.args = step_args(args);
+    const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
+    s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
+                   token_bytes(p.v, p, p.value_heads, p.dim_v) + state_bytes(p.state_in, p);
+    s.bytes_written =
+        backward ? chunk_heads(p) * (state_tile_bytes(p) + row_tile_bytes(p))
+                 : token_bytes(p.o, p, p.value_heads, p.dim_v) + state_bytes(p.state_out, p);
+    s.flops = chunk_heads(p) * scan_flops(p);
+    out.steps.push_back(std::move(s));
+}
+
+void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
+                      const operand &records, const operand &gradients, const operand &adjoints) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = {records};
     for (const operand &o :
-         kda_operands(problem, {PLAIT_V, PLAIT_STATE_IN, PLAIT_STATE_OUT, PLAIT_O}))
-        s.operands.push_back(o);
-    for (const operand &o : {operand{}, operand{}, from.slots, from.table}) s.operands.push_back(o);
-    kda_chunk64_fwd_scan_args args{};
+         kda_operands(problem, {PLAIT_DO, PLAIT_DSTATE_OUT, PLAIT_DSTATE_IN, PLAIT_DV}))
+        append(s, {o});
+    append(s, {gradients, adjoints, from.slots, from.table});
+    kda_chunk64_bwd_scan_args args{};
     args.p = p;
-    args.vector = values_aligned(p);
-    kda_set_launch(s, "kda.chunk64_fwd_scan",
-                   kda_chunk64_fwd_scan_launch(args, scan_warps(p, device)));
+    args.vector = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
+    kda_set_launch(s, "kda.chunk64_bwd_scan", kda_chunk64_bwd_scan_launch(args, backward_warps));
     s.args = step_args(args);
-    s.bytes_read = chunk_heads(p) * record_bytes(p) + token_bytes(p.v, p, p.value_heads, p.dim_v) +
-                   state_bytes(p.state_in, p);
-    s.bytes_written = token_bytes(p.o, p, p.value_heads, p.dim_v) + state_bytes(p.state_out, p);
+    s.bytes_read = chunk_heads(p) * record_bytes(p) +
+                   token_bytes(p.d_o, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_out, p);
+    s.bytes_written = chunk_heads(p) * (state_tile_bytes(p) + row_tile_bytes(p)) +
+                      token_bytes(p.dv, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_in, p);
     s.flops = chunk_heads(p) * scan_flops(p);
+    out.steps.push_back(std::move(s));
+}
+
+void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
+              std::initializer_list<operand> tiles, const operand &partials) {
+    const kda_problem &p = problem.kda();
+    step s;
+    s.operands = kda_operands(problem, inputs);
+    for (const operand &o :
+         kda_operands(problem, {PLAIT_DO, PLAIT_DQ, PLAIT_DK, PLAIT_DG, PLAIT_DBETA}))
+        append(s, {o});
+    append(s, tiles);
+    append(s, {partials, from.slots, from.table, from.chunks});
+    kda_chunk64_grad_args args{};
+    args.p = p;
+    args.least_beta = least_beta(p);
+    kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args));
+    s.args = step_args(args);
+    s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +
+                   chunk_heads(p) * 2 * (state_tile_bytes(p) + row_tile_bytes(p));
+    s.bytes_written = token_bytes(p.dq, p, p.heads, p.dim_k) +
+                      token_bytes(p.dk, p, p.heads, p.dim_k) +
+                      token_bytes(p.dg, p, p.value_heads, p.dim_k) +
+                      token_bytes(p.dbeta, p, p.value_heads, 1) + partial_bytes(p);
+    s.flops = chunk_heads(p) * grad_flops(p);
+    out.steps.push_back(std::move(s));
+}
+
+void add_sums(pipeline &out, const problem &problem, const kda_sanitized &from,
+              const operand &partials) {
+    const kda_problem &p = problem.kda();
+    step s;
+    s.operands = {partials, kda_operand(problem, PLAIT_DA_LOG),
+                  kda_operand(problem, PLAIT_DDT_BIAS)};
+    append(s, {from.slots, from.table, from.chunks});
+    kda_chunk64_sums_args args{};
+    args.p = p;
+    kda_set_launch(s, "kda.chunk64_sums", kda_chunk64_sums_launch(args));
+    s.args = step_args(args);
+    s.bytes_read = partial_bytes(p);
+    s.bytes_written = p.value_heads * (p.dim_k + 1) * 4;
     out.steps.push_back(std::move(s));
 }
 
 } // namespace
 
-verdict kda_cuda_fwd_chunk64_applicable(const problem &problem, const profile &device) {
+verdict kda_cuda_chunk64_applicable(const problem &problem, const profile &device) {
     return applicable(problem, device);
 }
 
-cost kda_cuda_fwd_chunk64_estimate(const problem &problem, const profile &device) {
+cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
+    const bool backward = p.direction == kda_direction::backward;
     const auto heads = static_cast<double>(chunk_heads(p));
-    const double tokens = static_cast<double>(p.batch) * static_cast<double>(p.length);
-    const double bytes =
-        2 * heads * static_cast<double>(record_bytes(p)) +
-        tokens * static_cast<double>(p.value_heads) * 4 * static_cast<double>(p.dim_k + p.dim_v);
+    double bytes =
+        static_cast<double>(input_bytes(p) + 2 * token_bytes(p.v, p, p.value_heads, p.dim_v)) +
+        2 * heads * static_cast<double>(work_bytes(p));
+    if (backward)
+        bytes += heads * static_cast<double>(record_bytes(p)) +
+                 static_cast<double>(2 * input_bytes(p) +
+                                     2 * token_bytes(p.d_o, p, p.value_heads, p.dim_v));
+    const int64_t flops =
+        prep_flops(p) + (backward ? 2 * scan_flops(p) + grad_flops(p) : scan_flops(p));
     const double per_head =
-        static_cast<double>(prep_flops(p) + scan_flops(p)) / tensor_flops_per_sm +
-        exponentials * 64 * kda64_keys(p.dim_k) / exponentials_per_sm;
+        static_cast<double>(flops) / tensor_flops_per_sm +
+        (backward ? 2.2 : 1) * exponentials * 64 * kda64_keys(p.dim_k) / exponentials_per_sm;
     const double busy = heads * per_head / device.sms;
     const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
-    const double serial = chunks * step_seconds * kda64_keys(p.dim_k) / 128;
-    return kda_cuda_cost(device, bytes, memory_share, 0, 1, std::max(busy, serial),
-                         kda_needs_offsets(p) ? 3 : 2);
+    const double serial = (backward ? 2 : 1) * chunks * step_seconds * kda64_keys(p.dim_k) / 128;
+    const int launches =
+        (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
+    return kda_cuda_cost(device, bytes, memory_share, 0, 1, std::max(busy, serial), launches);
 }
 
 pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &device) {
@@ -170,7 +304,31 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
-    add_scan(out, problem, device, from, records);
+    add_scan(out, problem, from, records, scan_warps(p, device), {}, {});
+    out.work.seal();
+    return out;
+}
+
+pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &) {
+    const kda_problem &p = problem.kda();
+    pipeline out;
+    const int prep = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
+    const int reverse = prep + 2, grad = prep + 3, sums = grad + (has_sums(p) ? 1 : 0);
+    const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
+    kda_add_gaps(out, problem, from);
+    const operand records = add_prep(out, problem, from, reverse);
+    const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
+    const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
+    add_scan(out, problem, from, records, backward_warps, states, written);
+    const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
+    const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
+    add_reverse_scan(out, problem, from, records, gradients, adjoints);
+    operand partials;
+    if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
+    add_grad(out, problem, from,
+             {read_only(states), read_only(gradients), read_only(written), read_only(adjoints)},
+             partials);
+    if (has_sums(p)) add_sums(out, problem, from, read_only(partials));
     out.work.seal();
     return out;
 }

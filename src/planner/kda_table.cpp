@@ -8,6 +8,8 @@
 //   kda.bwd.cuda.chunk16.split kda.offsets, kda.bwd_c16_prep, kda.bwd_c16_states, kda.bwd_c16_a,
 //                              kda.bwd_c16_b2, kda.bwd_c16_b1, kda.bwd_c16_b3, kda.bwd_c16_heads,
 //                              kda.bwd_c16_sums, kda.gaps
+//   kda.bwd.cuda.chunk64       kda.offsets, kda.gaps, kda.chunk64_prep, kda.chunk64_fwd_scan,
+//                              kda.chunk64_bwd_scan, kda.chunk64_grad, kda.chunk64_sums
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
@@ -24,7 +26,7 @@ static const std::vector<candidate> table = {
      kda_cuda_fwd_recurrent_applicable, kda_cuda_fwd_recurrent_estimate,
      kda_cuda_fwd_recurrent_build},
     {"kda.fwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
-     kda_cuda_fwd_chunk64_applicable, kda_cuda_fwd_chunk64_estimate, kda_cuda_fwd_chunk64_build},
+     kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_fwd_chunk64_build},
     {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
@@ -40,6 +42,8 @@ static const std::vector<candidate> table = {
      kda_cuda_bwd_recurrent_build},
     {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
      kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
+    {"kda.bwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_bwd_chunk64_build},
     {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,

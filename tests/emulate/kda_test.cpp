@@ -197,6 +197,18 @@ TEST_CASE(
     CHECK(found == 1);
 }
 
+TEST_CASE("emulated kda: backward by chunks of 64 tokens in every order of threads") {
+    rng random(derive(config().seed, 13));
+    for (const auto &[k, v, t] : {std::array<int64_t, 3>{64, 72, 65}, {100, 16, 66}}) {
+        kda_call c = kda_layer(PLAIT_BACKWARD, k == 64 ? PLAIT_BF16 : PLAIT_F16, 1, t, 1, 2, k, v);
+        if (k == 100) c.gate = PLAIT_GATE_SOFTPLUS, c.lower_bound = 0, c.beta_scale.reset();
+        check_orders(c, random);
+        if (k == 64) continue;
+        c.varlen = {3, t};
+        check_orders(c, random);
+    }
+}
+
 TEST_CASE("emulated kda: the table of sequences for any offsets and slots") {
     rng random(derive(config().seed, 20));
     for (int i = 0; i < 30; ++i) {

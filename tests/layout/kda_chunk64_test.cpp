@@ -1,6 +1,6 @@
 // Tiles and pairs of the chunk64 kernels of kda.
 #include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
-#include "lib/cuda/kda/chunk64_prep_layout.h"
+#include "lib/cuda/kda/chunk64_grad_layout.h"
 
 #include <cstddef>
 #include <doctest/doctest.h>
@@ -65,6 +65,15 @@ TEST_CASE("kda chunk64: records and shared memory") {
             CHECK(shape.stages >= 2);
             CHECK(shape.stage % 16 == 0);
         }
+    }
+    for (const int keys : {64, 128}) {
+        const impl::kda64_grad_shared s = impl::kda64_grad_shared_of(keys);
+        CHECK(s.bytes <= impl::kda64_scan_shared_most);
+        // Factors lie where states were, dq and dk where gradients, u and w were.
+        CHECK(impl::kda64_operand_bytes(keys) <= s.gradients - s.states);
+        CHECK(4 * 64 * keys <= s.written - s.gradients);
+        CHECK(4 * 64 * keys <= s.d_o - s.written);
+        CHECK(s.counter % 8 == 0);
     }
     CHECK(impl::kda64_record_of(128).bytes == 66304);
 }

@@ -1,132 +1,33 @@
-// kda.chunk64_fwd_scan: the chunks of a sequence one after another: U = M (beta (V - k+ S)), O = q+
-// S + A U, S = gamma S + kR^T U.
-//   layout   the state is transposed, [values][keys] f32 in the accumulators of tensor-core
-//   products;
-//            a warp has 16 values and all keys, so that nothing of a step leaves the warp: packed
-//            to bf16 its accumulators are A of S^T k+^T and at once B of q+ S; R^T and U^T likewise
-//   loads    records by one bulk copy each, V by cp.async, up to three chunks ahead; one barrier a
+// kda.chunk64_fwd_scan: the chunks of a sequence in turn, U = M (beta (V - k+ S)), O = q+ S + A U,
+// S = gamma S + kR^T U.
+//   layout   the state is transposed, [values][keys] f32 in accumulators of tensor cores; a warp
+//   has
+//            16 values and all keys, so that nothing of a step leaves the warp: packed to bf16 its
+//            accumulators are A of S^T k+^T and at once B of q+ S; R^T and U^T likewise
+//   loads    records by one bulk copy each, V by cp.async, up to two chunks ahead; one barrier a
 //            chunk, behind which all have left the stage that is filled next
-//   precise  S, R = beta (V - k+ S) and all sums f32; V is what was given; operands bf16
+//   precise  S, R = beta (V - k+ S) and all sums f32; V is what was given; operands bf16. What bf16
+//            leaves of R, and of U on its way to S, is a second product: S would remember it
+//   keep     for backward: S of each chunk and U with its rest instead of O, S as two operands
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
 //            but once) and 16 KiB of V, writes 16 KiB of O. With O in a kernel of its own S and U
 //            would go through memory: 304 KiB in all of prep and scan instead of 210
-//   bound    232 products of 16 x 8 x 16 for a warp and chunk; about 0.9 us a chunk (estimate)
+//   bound    316 products of 16 x 8 x 16 for a warp and chunk: 1.5 us for 64 values at 1024
+//            multiply-adds a cycle and SM (estimate)
 #pragma once
 
-#include "lib/cuda/common/async_copy.cuh"
-#include "lib/cuda/common/cluster.cuh"
-#include "lib/cuda/kda/chunk64_common.cuh"
 #include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
+#include "lib/cuda/kda/chunk64_scan.cuh"
 
 namespace plait::impl::cuda {
 
-/// The slice of V of a chunk, 0 where nothing is.
-template <int Values, int Threads>
-__device__ __forceinline__ void kda64_load_values(const kda_view &v, const void *base, int64_t at,
-                                                  int count, int64_t first, int64_t dim_v,
-                                                  bool vector, char *tile) {
-    for (int e = static_cast<int>(threadIdx.x); e < 64 * Values / 8; e += Threads) {
-        const int row = e / (Values / 8), column = e % (Values / 8) * 8;
-        const int left =
-            row < count ? static_cast<int>(min(dim_v - first - column, int64_t(8))) : 0;
-        const auto *from = static_cast<const uint16_t *>(base);
-        if (left > 0) from += at + row * v.t + (first + column) * v.c;
-        char *to = tile + kda64_at(Values, row, column);
-        if (vector && (left == 8 || left <= 0)) {
-            async_copy<16>(shared_at_of(to), from, left > 0);
-        } else {
-            for (int i = 0; i < 8; ++i)
-                reinterpret_cast<uint16_t *>(to)[i] =
-                    i < left ? __ldg(from + i * v.c) : static_cast<uint16_t>(0);
-        }
-    }
-}
-
-/// Items of the state of a lane: value base + row, key column.
-template <int Keys>
-__device__ __forceinline__ void
-kda64_load_state(const kda_state_view &v, const void *base, int64_t at, int64_t value,
-                 int64_t dim_k, int64_t dim_v, int lane, float (&s)[Keys / 8][mma_items_d]) {
-#pragma unroll
-    for (int t = 0; t < Keys / 8; ++t) {
-#pragma unroll
-        for (int i = 0; i < mma_items_d; ++i) {
-            const mma_place in = mma_place_d(lane, i);
-            const int64_t j = value + in.row, k = 8 * t + in.column;
-            s[t][i] = base != nullptr && j < dim_v && k < dim_k
-                          ? kda_load(base, at + k * v.k + j * v.v, v.type)
-                          : 0.0f;
-        }
-    }
-}
-
-template <int Keys>
-__device__ __forceinline__ void
-kda64_store_state(const kda_state_view &v, void *base, int64_t at, int64_t value, int64_t dim_k,
-                  int64_t dim_v, int lane, const float (&s)[Keys / 8][mma_items_d]) {
-#pragma unroll
-    for (int t = 0; t < Keys / 8; ++t) {
-#pragma unroll
-        for (int i = 0; i < mma_items_d; ++i) {
-            const mma_place in = mma_place_d(lane, i);
-            const int64_t j = value + in.row, k = 8 * t + in.column;
-            if (j < dim_v && k < dim_k) kda_store(base, at + k * v.k + j * v.v, v.type, s[t][i]);
-        }
-    }
-}
-
-/// Accumulators of two tiles of 8 columns as A, or as B of two tiles: words 0, 2 and 1, 3.
-__device__ __forceinline__ void kda64_pack(const float (&x)[mma_items_d],
-                                           const float (&y)[mma_items_d], uint32_t (&w)[4]) {
-    w[0] = round_pair<scalar::bf16>(x[0], x[1]);
-    w[1] = round_pair<scalar::bf16>(x[2], x[3]);
-    w[2] = round_pair<scalar::bf16>(y[0], y[1]);
-    w[3] = round_pair<scalar::bf16>(y[2], y[3]);
-}
-
-/// Transposed accumulators to a tile [values][columns] in global memory, as bf16.
-template <int Columns>
-__device__ __forceinline__ void kda64_keep(char *tile, int value, int lane,
-                                           const float (&x)[Columns / 8][mma_items_d]) {
-#pragma unroll
-    for (int t = 0; t < Columns / 8; ++t) {
-#pragma unroll
-        for (int i = 0; i < mma_items_d; i += 2) {
-            const mma_place in = mma_place_d(lane, i);
-            *reinterpret_cast<uint32_t *>(tile +
-                                          kda64_at(Columns, value + in.row, 8 * t + in.column)) =
-                round_pair<scalar::bf16>(x[t][i], x[t][i + 1]);
-        }
-    }
-}
-
-/// S^T k+^T.
-template <int Keys>
-__device__ __forceinline__ void kda64_predict(const char *record, int lane,
-                                              const float (&s)[Keys / 8][mma_items_d],
-                                              float (&p)[8][mma_items_d]) {
-    constexpr kda64_record r = kda64_record_of(Keys);
-#pragma unroll
-    for (int k = 0; k < Keys / 16; ++k) {
-        uint32_t state[4];
-        kda64_pack(s[2 * k], s[2 * k + 1], state);
-#pragma unroll
-        for (int t = 0; t < 4; ++t) {
-            uint32_t b[4];
-            load_matrices(b, record + r.k + kda64_at_b(Keys, 16 * t, 16 * k, lane));
-            mma_add<scalar::bf16>(p[2 * t], state, {b[0], b[1]});
-            mma_add<scalar::bf16>(p[2 * t + 1], state, {b[2], b[3]});
-        }
-    }
-}
-
 /// u^T = (beta (V - k+ S))^T M^T, packed in `u`; `p` is k+ S on the way in and u^T behind it.
 template <int Values>
-__device__ __forceinline__ void kda64_solve(const char *record, int m_at, int beta_at,
-                                            const char *values, scalar type, int value, int lane,
-                                            float (&p)[8][mma_items_d], uint32_t (&u)[4][4]) {
+__device__ __forceinline__ void
+kda64_solve(const char *record, int m_at, int beta_at, const char *values, scalar type, int value,
+            int lane, float (&p)[8][mma_items_d], uint32_t (&u)[4][4], uint32_t (&u_rest)[4][4]) {
     const auto *beta = reinterpret_cast<const float *>(record + beta_at);
-    uint32_t rest[4][4];
+    uint32_t rest[4][4], more[4][4];
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
         uint32_t v[4];
@@ -150,6 +51,7 @@ __device__ __forceinline__ void kda64_solve(const char *record, int m_at, int be
             x[3] = b1 * (v1[1] - x[3]);
         }
         kda64_pack(p[2 * t], p[2 * t + 1], rest[t]);
+        kda64_pack_rest(p[2 * t], p[2 * t + 1], rest[t], more[t]);
     }
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
@@ -162,34 +64,11 @@ __device__ __forceinline__ void kda64_solve(const char *record, int m_at, int be
             load_matrices(b, record + m_at + kda64_at_b(64, 16 * t, 16 * k, lane));
             mma_add<scalar::bf16>(x, rest[k], {b[0], b[1]});
             mma_add<scalar::bf16>(y, rest[k], {b[2], b[3]});
+            mma_add<scalar::bf16>(x, more[k], {b[0], b[1]});
+            mma_add<scalar::bf16>(y, more[k], {b[2], b[3]});
         }
         kda64_pack(x, y, u[t]);
-    }
-}
-
-/// S^T = S^T gamma + u^T kR.
-template <int Keys>
-__device__ __forceinline__ void kda64_advance(const char *record, int lane,
-                                              const uint32_t (&u)[4][4],
-                                              float (&s)[Keys / 8][mma_items_d]) {
-    constexpr kda64_record r = kda64_record_of(Keys);
-    const auto *gamma = reinterpret_cast<const float *>(record + r.gamma);
-#pragma unroll
-    for (int t = 0; t < Keys / 16; ++t) {
-#pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            const float g0 = gamma[16 * t + 8 * n + lane % 4 * 2];
-            const float g1 = gamma[16 * t + 8 * n + lane % 4 * 2 + 1];
-            float(&x)[mma_items_d] = s[2 * t + n];
-            x[0] *= g0, x[1] *= g1, x[2] *= g0, x[3] *= g1;
-        }
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            uint32_t b[4];
-            load_matrices_transposed(b, record + r.kr + kda64_at_bt(Keys, 16 * k, 16 * t, lane));
-            mma_add<scalar::bf16>(s[2 * t], u[k], {b[0], b[1]});
-            mma_add<scalar::bf16>(s[2 * t + 1], u[k], {b[2], b[3]});
-        }
+        kda64_pack_rest(x, y, u[t], u_rest[t]);
     }
 }
 
@@ -251,7 +130,7 @@ __device__ __forceinline__ void kda64_clear(const kda_chunk64_fwd_scan_args &a, 
     }
 }
 
-template <int Keys, int Warps>
+template <int Keys, int Warps, bool Keep>
 __global__ void __launch_bounds__(32 * Warps)
     kda_chunk64_fwd_scan(const __grid_constant__ kda_chunk64_fwd_scan_args a) {
     constexpr kda64_scan_shape shape = kda64_fwd_scan_shape_of(Keys, Warps);
@@ -263,7 +142,7 @@ __global__ void __launch_bounds__(32 * Warps)
               warp = static_cast<int>(threadIdx.x / 32);
     const kda_problem &p = a.p;
     const int slices = a.slices;
-    const uint32_t bytes = static_cast<uint32_t>(a.o != nullptr ? r.bytes : r.states);
+    const uint32_t bytes = static_cast<uint32_t>(Keep ? r.states : r.bytes);
     if (threadIdx.x == 0)
         for (int i = 0; i < shape.stages; ++i) counter_init(counters + i);
     __syncthreads();   // counters are there
@@ -318,25 +197,31 @@ __global__ void __launch_bounds__(32 * Warps)
             if constexpr (ahead > 0) fill(c + ahead);
             const int64_t at = record + c * p.value_heads;
             const int lane = kda64_anew(own_lane);
-            if (a.states != nullptr)
+            if constexpr (Keep)
                 kda64_keep<Keys>(a.states + at * kda64_tile_bytes(slices * shape.values, Keys),
                                  static_cast<int>(value), lane, s);
             float x[8][mma_items_d] = {};
-            uint32_t u[4][4];
-            kda64_predict<Keys>(stage, lane, s, x);
+            uint32_t u[4][4], u_rest[4][4];
+            kda64_through_keys<Keys, Keep>(stage + r.k, lane, s, x);
             kda64_solve<shape.values>(stage, r.m, r.beta, stage + shape.record, p.v.type, 16 * warp,
-                                      lane, x, u);
-            if (a.written != nullptr)
-                kda64_keep<64>(a.written + at * kda64_tile_bytes(slices * shape.values, 64),
-                               static_cast<int>(value), lane, x);
-            if (a.o != nullptr) {
+                                      lane, x, u, u_rest);
+            if constexpr (Keep) {
+                const int rows = kda64_tile_bytes(slices * shape.values, 64);
+                char *tile = a.written + 2 * at * rows;
+                kda64_keep_words(tile, static_cast<int>(value), lane, u);
+                kda64_keep_words(tile + rows, static_cast<int>(value), lane, u_rest);
+            }
+            if constexpr (!Keep) {
                 const int64_t token = w.begin + c * kda64_rows;
                 kda64_put_output<Keys>(
                     a, stage, kda_at(p.o, w.row, token, hv),
                     static_cast<int>(min(w.length - c * kda64_rows, int64_t(kda64_rows))), value,
                     lane, u, s);
             }
-            kda64_advance<Keys>(stage, lane, u, s);
+            kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
+            kda64_add_rows<Keys>(stage + r.kr, lane, u, s);
+            // With 192 keys registers do not suffice for the rest.
+            if constexpr (Keys < 192) kda64_add_rows<Keys>(stage + r.kr, lane, u_rest, s);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.state_out != nullptr && w.state >= 0)

@@ -7,8 +7,10 @@ namespace plait::impl::cuda {
 
 kernel_list list_kda_chunk64_fwd_scan_k128() {
     static const kernel_entry entries[] = {
-        make_kernel_entry<&kda_chunk64_fwd_scan<128, 2>>("kda.chunk64_fwd_scan", "k128.w2"),
-        make_kernel_entry<&kda_chunk64_fwd_scan<128, 4>>("kda.chunk64_fwd_scan", "k128.w4"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<128, 2, false>>("kda.chunk64_fwd_scan", "k128.w2"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, false>>("kda.chunk64_fwd_scan", "k128.w4"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, true>>("kda.chunk64_fwd_scan",
+                                                               "k128.w4.keep"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

@@ -13,9 +13,9 @@ struct kda_chunk64_fwd_scan_args {
     const void *v;
     const void *state_in;
     void *state_out;
-    void *o;                   ///< or null: states alone
-    char *states;              ///< or null: [record][values][keys] bf16 at the head of each chunk
-    char *written;             ///< or null: u as [record][values][64] bf16
+    void *o;                   ///< forward
+    char *states;              ///< backward: [record][values][keys] bf16 at the head of each chunk
+    char *written;             ///< backward: u as [record][2][values][64] bf16, the second its rest
     const int32_t *slots;      ///< without offsets: those of a pool, or null
     const kda_sequence *table; ///< of kda.offsets, or null: sequence n is row n
     kda_problem p;
@@ -48,17 +48,26 @@ PLAIT_HD constexpr int kda64_scan_slices(int64_t dim_v, int warps) {
     return static_cast<int>(kda_ceil_div(dim_v, 16 * warps));
 }
 
+/// "k128.w4"
+constexpr int kda64_scan_name(char *to, int keys, int warps) {
+    const int at = kda64_name(to, keys);
+    to[at] = '.';
+    to[at + 1] = 'w';
+    to[at + 2] = static_cast<char>('0' + warps);
+    to[at + 3] = 0;
+    return at + 3;
+}
+
 inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int warps) {
     const kda_problem &p = a.p;
     const int keys = kda64_keys(p.dim_k);
     a.slices = kda64_scan_slices(p.dim_v, warps);
     a.blocks = kda_places(p) * p.value_heads * a.slices;
     kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_fwd_scan_shape_of(keys, warps).bytes};
-    const int at = kda64_name(l.variant, keys);
-    l.variant[at] = '.';
-    l.variant[at + 1] = 'w';
-    l.variant[at + 2] = static_cast<char>('0' + warps);
-    l.variant[at + 3] = 0;
+    int at = kda64_scan_name(l.variant, keys, warps);
+    if (a.p.direction == kda_direction::backward) // keeps states and u, and makes no O
+        for (const char *c = ".keep"; *c != 0; ++c) l.variant[at++] = *c;
+    l.variant[at] = 0;
     return l;
 }
 

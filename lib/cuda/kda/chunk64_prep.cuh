@@ -11,107 +11,10 @@
 //            cycle, 18 ns on 132 SMs; two blocks of an SM hide each other's barriers (estimates)
 #pragma once
 
-#include "lib/cuda/kda/chunk64_common.cuh"
+#include "lib/cuda/kda/chunk64_columns.cuh"
 #include "lib/cuda/kda/chunk64_prep_layout.h"
 
 namespace plait::impl::cuda {
-
-/// Sums over channels of x[row]^2 or of what the caller made of it: a partial sum for each warp.
-template <int Keys>
-__device__ __forceinline__ void kda64_put_parts(float (&x)[32], float *parts, int half) {
-    const int warp = static_cast<int>(threadIdx.x % Keys / 32);
-    const float sum = kda64_sum_rows(x);
-    parts[(half * 32 + static_cast<int>(threadIdx.x % 32)) * (Keys / 32) + warp] = sum;
-}
-template <int Keys> __device__ __forceinline__ float kda64_take_parts(const float *parts, int row) {
-    float sum = 0;
-#pragma unroll
-    for (int w = 0; w < Keys / 32; ++w) sum += parts[row * (Keys / 32) + w];
-    return sum;
-}
-
-/// A thread's channel of half a chunk.
-template <int Keys> struct kda64_columns {
-    float q[32], k[32];
-    float *gates; ///< in shared memory
-
-    __device__ __forceinline__ float g(int i) const { return gates[i * Keys]; }
-};
-
-/// Loads and normalizes; beta goes to shared memory. Two barriers; gates are those of the thread
-/// alone.
-template <int Keys>
-__device__ __forceinline__ void kda64_load(const kda_chunk64_prep_args &a,
-                                           const kda_chunk_place &at, int64_t hv, char *shared,
-                                           kda64_columns<Keys> &c) {
-    constexpr kda64_prep_shared s = kda64_prep_shared_of(Keys);
-    const kda_problem &p = a.p;
-    const int self = kda64_anew(static_cast<int>(threadIdx.x));
-    const int half = self / Keys, channel = self % Keys;
-    auto *parts = reinterpret_cast<float *>(shared + s.parts);
-    auto *norms = reinterpret_cast<float *>(shared + s.norms);
-    auto *beta = reinterpret_cast<float *>(shared + s.beta);
-    const int64_t h = hv / p.group();
-    const int64_t first = at.token + 32 * half;
-    const int count = channel < p.dim_k ? at.rows - 32 * half : 0;
-    const auto element = [&](const kda_view &v, int64_t head) {
-        return count > 0 ? at.row * v.b + first * v.t + head * v.h + channel * v.c : 0;
-    };
-    float squares[32];
-    kda64_load_column(p.q, a.q, element(p.q, h), count, c.q);
-    if (p.norm) {
-#pragma unroll
-        for (int i = 0; i < 32; ++i) squares[i] = c.q[i] * c.q[i];
-        kda64_put_parts<Keys>(squares, parts, half);
-    }
-    kda64_load_column(p.k, a.k, element(p.k, h), count, c.k);
-    if (p.norm) {
-#pragma unroll
-        for (int i = 0; i < 32; ++i) squares[i] = c.k[i] * c.k[i];
-        kda64_put_parts<Keys>(squares, parts + 64 * (Keys / 32), half);
-    }
-    if (self < 64)
-        beta[self] =
-            self < at.rows
-                ? kda_beta_of(
-                      p, kda_load(a.beta, kda_at(p.beta, at.row, at.token + self, hv), p.beta.type))
-                : 0.0f;
-    __syncthreads(); // parts are written
-    if (self < 128)  // [q or k][row]
-        norms[self] =
-            self % 64 < at.rows
-                ? kda_inverse_norm(
-                      p, kda64_take_parts<Keys>(parts + self / 64 * 64 * (Keys / 32), self % 64))
-                : 0.0f;
-    const int64_t gate = element(p.g, hv);
-    const float rate = kda_rate(p, a.a_log, hv);
-    const float bias = kda_bias(p, a.dt_bias, hv, channel < p.dim_k ? channel : 0);
-    c.gates = reinterpret_cast<float *>(shared + s.gates) + 32 * half * Keys + channel;
-#pragma unroll 1
-    for (int from = 0; from < 32; from += 8) {
-        uint32_t bits[8];
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-            bits[i] =
-                from + i < count ? kda_load_bits(a.g, gate + (from + i) * p.g.t, p.g.type) : 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-            c.gates[(from + i) * Keys] =
-                from + i < count ? kda_gate_of(p, rate, kda_widen(bits[i], p.g.type) + bias) : 0.0f;
-    }
-    __syncthreads(); // norms are written
-    const float scale = static_cast<float>(p.scale);
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-        c.q[i] *= norms[32 * half + i] * scale;
-        c.k[i] *= norms[64 + 32 * half + i];
-    }
-}
-
-__device__ __forceinline__ void kda64_put(char *tile, int columns, int row, int column, float v) {
-    *reinterpret_cast<uint16_t *>(tile + kda64_at(columns, row, column)) =
-        round_half<scalar::bf16>(v);
-}
 
 /// k+, q+, kR, gamma of the record. `before` and `behind`: gates of the other half, where they are.
 template <int Keys>
@@ -125,71 +28,15 @@ __device__ __forceinline__ void kda64_decays(const kda64_columns<Keys> &c, char 
     for (int i = 0; i < 32; ++i) {
         sum += c.g(i);
         const float e = __expf(sum);
-        kda64_put(record + r.k, Keys, 32 * half + i, channel, c.k[i] * e);
-        kda64_put(record + r.q, Keys, 32 * half + i, channel, c.q[i] * e);
+        kda64_put(record + r.k, Keys, 32 * half + i, channel, c.k(i) * e);
+        kda64_put(record + r.q, Keys, 32 * half + i, channel, c.q(i) * e);
     }
     if (half == 1) reinterpret_cast<float *>(record + r.gamma)[channel] = __expf(sum);
     sum = behind;
 #pragma unroll
     for (int i = 31; i >= 0; --i) {
-        kda64_put(record + r.kr, Keys, 32 * half + i, channel, c.k[i] * __expf(sum));
+        kda64_put(record + r.kr, Keys, 32 * half + i, channel, c.k(i) * __expf(sum));
         sum += c.g(i);
-    }
-}
-
-template <int Keys, int B>
-__device__ __forceinline__ void kda64_put_upper(const kda64_columns<Keys> &c, int i, float sum,
-                                                char *operands) {
-    const float e = __expf(sum);
-    const int row = kda64_without(32 * static_cast<int>(threadIdx.x / Keys) + i, B);
-    const int channel = static_cast<int>(threadIdx.x % Keys);
-    kda64_put(operands, Keys, row, channel, c.k[i] * e);
-    kda64_put(operands + kda64_tile_bytes(32, Keys), Keys, row, channel, c.q[i] * e);
-}
-template <int Keys, int B>
-__device__ __forceinline__ void kda64_put_lower(const kda64_columns<Keys> &c, int i, float sum,
-                                                char *operands) {
-    const int row = kda64_without(32 * static_cast<int>(threadIdx.x / Keys) + i, B);
-    kda64_put(operands + 2 * kda64_tile_bytes(32, Keys), Keys, row,
-              static_cast<int>(threadIdx.x % Keys), c.k[i] * __expf(sum));
-}
-
-/// The factors of a level. `middle`: the gate of row 32.
-template <int Keys, int B>
-__device__ __forceinline__ void kda64_factors(const kda64_columns<Keys> &c, char *operands,
-                                              float middle) {
-    const int half = static_cast<int>(threadIdx.x / Keys);
-    if constexpr (B == 5) {
-        float sum = half ? 0.0f : middle;
-        if (half) {
-#pragma unroll
-            for (int i = 0; i < 32; ++i) {
-                if (i > 0) sum += c.g(i);
-                kda64_put_upper<Keys, B>(c, i, sum, operands);
-            }
-        } else {
-#pragma unroll
-            for (int i = 31; i >= 0; --i) {
-                kda64_put_lower<Keys, B>(c, i, sum, operands);
-                sum += c.g(i);
-            }
-        }
-    } else {
-        constexpr int mask = (1 << B) - 1;
-        float sum = 0;
-#pragma unroll
-        for (int i = 0; i < 32; ++i) {
-            if (!(i >> B & 1)) continue;
-            sum = (i & mask) == 0 ? 0.0f : sum + c.g(i);
-            kda64_put_upper<Keys, B>(c, i, sum, operands);
-        }
-#pragma unroll
-        for (int i = 31; i >= 0; --i) {
-            if (i >> B & 1) continue;
-            if ((i & mask) == mask) sum = c.g(i + 1);
-            kda64_put_lower<Keys, B>(c, i, sum, operands);
-            sum += c.g(i);
-        }
     }
 }
 
@@ -299,7 +146,11 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys), Keys == 64    ? 3
         char *record = a.records + block * r.bytes;
         kda64_columns<Keys> c;
         __syncthreads(); // the tile and the words of the chunk before are read
-        kda64_load<Keys>(a, at, hv, shared, c);
+        kda64_load<Keys>(a.p, a.in, at, hv, a.least_beta,
+                         {parts, reinterpret_cast<float *>(shared + s.norms),
+                          reinterpret_cast<float *>(shared + s.beta),
+                          reinterpret_cast<float *>(shared + s.gates)},
+                         c);
         float total = 0;
 #pragma unroll
         for (int i = 0; i < 32; ++i) total += c.g(i);
@@ -308,7 +159,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys), Keys == 64    ? 3
         {
             float own[32]; // the diagonal of A
 #pragma unroll
-            for (int i = 0; i < 32; ++i) own[i] = c.q[i] * c.k[i];
+            for (int i = 0; i < 32; ++i) own[i] = c.q(i) * c.k(i);
             kda64_put_parts<Keys>(own, parts, half);
         }
         __syncthreads(); // totals and parts are written

@@ -6,19 +6,20 @@
 
 namespace plait::impl {
 
+/// What every kernel that recomputes gates and norms reads; the head of its arguments.
+struct kda64_inputs {
+    const void *q, *k, *g, *beta, *a_log, *dt_bias;
+};
+
 struct kda_chunk64_prep_args {
-    const void *q;
-    const void *k;
-    const void *g;
-    const void *beta;
-    const void *a_log;
-    const void *dt_bias;
+    kda64_inputs in;
     const int32_t *slots;      ///< without offsets: those of a pool, or null
     const kda_sequence *table; ///< of kda.offsets, or null: sequence n is row n
     const kda_chunk *chunks;   ///< of packed sequences, or null
     char *records;             ///< [chunk slots][value heads]
     kda_problem p;
     int64_t blocks;
+    float least_beta; ///< what a smaller one is replaced by
 };
 
 /// Dynamic shared memory. F and M are f32 with rows of 64; A is a tile. Operands of a level: rows i
@@ -39,7 +40,7 @@ PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
     s.first = s.totals + 2 * 4 * keys;
     s.parts = s.first + 4 * keys;
     s.norms = s.parts + 2 * 4 * 64 * (keys / 32);
-    s.beta = s.norms + 2 * 4 * 64;
+    s.beta = s.norms + 3 * 4 * 64;
     s.bytes = s.beta + 4 * 64;
     // When the levels are done.
     s.m = 0;

@@ -1,0 +1,165 @@
+// kda.chunk64_bwd_scan: the gradient of the state, chunks from the last to the first:
+// du = A^T DO + kR dS, w = M^T du, dv = beta w, dS = gamma dS + q+^T DO - k+^T dv.
+//   layout   that of kda.chunk64_fwd_scan: dS^T in accumulators, 16 values to a warp, nothing of a
+//            step leaves it; DO^T is A of both products that it enters, read transposed
+//   keeps    dS behind each chunk, and w with its rest, as bf16, for kda.chunk64_grad
+//   precise  dS and all sums f32; operands bf16, of dS, du and dv also the rest; dv rounded once
+//   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
+//            but once) and 16 KiB of DO, writes 32 KiB of dS, 32 KiB of w and 16 KiB of dv
+//   bound    380 products of 16 x 8 x 16 for a warp and chunk: 1.8 us for 64 values at 1024
+//            multiply-adds a cycle and SM (estimate)
+#pragma once
+
+#include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
+#include "lib/cuda/kda/chunk64_scan.cuh"
+
+namespace plait::impl::cuda {
+
+/// x += a X for a lower triangular tile X, of which a has the rows as columns.
+__device__ __forceinline__ void kda64_through_triangle(const char *tile, int lane,
+                                                       const uint32_t (&a)[4][4],
+                                                       float (&x)[8][mma_items_d]) {
+#pragma unroll
+    for (int t = 0; t < 4; ++t) {
+#pragma unroll
+        for (int k = t; k < 4; ++k) {
+            uint32_t b[4];
+            load_matrices_transposed(b, tile + kda64_at_bt(64, 16 * k, 16 * t, lane));
+            mma_add<scalar::bf16>(x[2 * t], a[k], {b[0], b[1]});
+            mma_add<scalar::bf16>(x[2 * t + 1], a[k], {b[2], b[3]});
+        }
+    }
+}
+
+/// dv = beta w to its place; packed in `minus` with the other sign.
+__device__ __forceinline__ void kda64_put_values(const kda_chunk64_bwd_scan_args &a,
+                                                 const float *beta, int64_t at, int count,
+                                                 int64_t value, int lane,
+                                                 float (&x)[8][mma_items_d],
+                                                 uint32_t (&minus)[4][4], uint32_t (&rest)[4][4]) {
+    const kda_view &v = a.p.dv;
+#pragma unroll
+    for (int t = 0; t < 8; ++t) {
+#pragma unroll
+        for (int i = 0; i < mma_items_d; ++i) {
+            const mma_place in = mma_place_d(lane, i);
+            const int token = 8 * t + in.column;
+            const int64_t j = value + in.row;
+            const float dv = beta[token] * x[t][i];
+            if (a.dv != nullptr && token < count && j < a.p.dim_v)
+                kda_store(a.dv, at + token * v.t + j * v.c, v.type, dv);
+            x[t][i] = -dv;
+        }
+        if (t % 2) {
+            kda64_pack(x[t - 1], x[t], minus[t / 2]);
+            kda64_pack_rest(x[t - 1], x[t], minus[t / 2], rest[t / 2]);
+        }
+    }
+}
+
+template <int Keys, int Warps>
+__global__ void __launch_bounds__(32 * Warps)
+    kda_chunk64_bwd_scan(const __grid_constant__ kda_chunk64_bwd_scan_args a) {
+    constexpr kda64_scan_shape shape = kda64_fwd_scan_shape_of(Keys, Warps);
+    constexpr kda64_record r = kda64_record_of(Keys);
+    constexpr int ahead = shape.stages - 1;
+    static_assert(ahead > 0);
+    extern __shared__ __align__(16) char shared[];
+    auto *counters = reinterpret_cast<uint64_t *>(shared + shape.counters);
+    const int own_lane = static_cast<int>(threadIdx.x % 32);
+    const int warp = static_cast<int>(threadIdx.x / 32);
+    const kda_problem &p = a.p;
+    const int slices = a.slices;
+    if (threadIdx.x == 0)
+        for (int i = 0; i < shape.stages; ++i) counter_init(counters + i);
+    __syncthreads();   // counters are there
+    uint32_t used = 0; // chunks behind this block
+    for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+        const int slice = static_cast<int>(block % slices);
+        const int64_t hv = block / slices % p.value_heads, n = block / slices / p.value_heads;
+        const kda_place w = kda_place_of(p, a.table, a.slots, n);
+        const int64_t first = int64_t(slice) * shape.values, value = first + 16 * warp;
+        float s[Keys / 8][mma_items_d];
+        kda64_load_state<Keys>(p.dstate_out, w.live ? a.dstate_out : nullptr,
+                               n * p.dstate_out.n + hv * p.dstate_out.h, value, p.dim_k, p.dim_v,
+                               own_lane, s);
+        const int64_t chunks = w.live ? kda_ceil_div(w.length, kda64_rows) : 0;
+        const int64_t begin =
+            p.varlen ? a.table[n].first_chunk : n * kda_ceil_div(p.length, kda64_rows);
+        const int64_t record = begin * p.value_heads + hv; // and every value_heads
+        const auto rows = [&](int64_t c) {
+            return static_cast<int>(min(w.length - c * kda64_rows, int64_t(kda64_rows)));
+        };
+        const auto fill = [&](int64_t number) { // 0: the last
+            const int64_t c = chunks - 1 - number;
+            if (c >= 0) {
+                const uint32_t all = used + static_cast<uint32_t>(number);
+                char *stage = shared + all % shape.stages * shape.stage;
+                if (threadIdx.x == 0) {
+                    uint64_t *counter = counters + all % shape.stages;
+                    counter_expect(counter, static_cast<uint32_t>(r.bytes));
+                    bulk_load(stage, a.records + (record + c * p.value_heads) * r.bytes,
+                              static_cast<uint32_t>(r.bytes), counter);
+                }
+                kda64_load_values<shape.values, 32 * Warps, true>(
+                    p.d_o, a.d_o, kda_at(p.d_o, w.row, w.begin + c * kda64_rows, hv), rows(c),
+                    first, p.dim_v, a.vector, stage + shape.record);
+            }
+            async_commit();
+        };
+        __syncthreads(); // the stages of the sequence before are read
+        for (int c = 0; c < ahead; ++c) fill(c);
+        for (int64_t number = 0; number < chunks; ++number) {
+            const int64_t c = chunks - 1 - number;
+            const uint32_t all = used + static_cast<uint32_t>(number);
+            const char *stage = shared + all % shape.stages * shape.stage;
+            counter_wait(counters + all % shape.stages, all / shape.stages & 1);
+            async_wait<ahead - 1>();
+            __syncthreads(); // DO is there; the stage of the chunk before is read
+            fill(number + ahead);
+            const int64_t at = record + c * p.value_heads;
+            const int lane = kda64_anew(own_lane);
+            kda64_keep<Keys>(a.gradients + at * kda64_tile_bytes(slices * shape.values, Keys),
+                             static_cast<int>(value), lane, s);
+            uint32_t d_o[4][4], packed[4][4], rest[4][4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k)
+                load_matrices_transposed(d_o[k],
+                                         stage + shape.record +
+                                             kda64_at_at(shape.values, 16 * k, 16 * warp, lane));
+            float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
+            kda64_through_keys<Keys, true>(stage + r.kr, lane, s, x);
+            kda64_through_triangle(stage + r.a, lane, d_o, x);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                kda64_pack(x[2 * k], x[2 * k + 1], packed[k]);
+                kda64_pack_rest(x[2 * k], x[2 * k + 1], packed[k], rest[k]);
+            }
+            kda64_through_triangle(stage + r.m, lane, packed, y);
+            kda64_through_triangle(stage + r.m, lane, rest, y);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                kda64_pack(y[2 * k], y[2 * k + 1], packed[k]);
+                kda64_pack_rest(y[2 * k], y[2 * k + 1], packed[k], rest[k]);
+            }
+            const int tile_bytes = kda64_tile_bytes(slices * shape.values, 64);
+            char *tile = a.adjoints + 2 * at * tile_bytes;
+            kda64_keep_words(tile, static_cast<int>(value), lane, packed);
+            kda64_keep_words(tile + tile_bytes, static_cast<int>(value), lane, rest);
+            kda64_put_values(a, reinterpret_cast<const float *>(stage + r.beta),
+                             kda_at(p.dv, w.row, w.begin + c * kda64_rows, hv), rows(c), value,
+                             lane, y, packed, rest);
+            kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
+            kda64_add_rows<Keys>(stage + r.q, lane, d_o, s);
+            kda64_add_rows<Keys>(stage + r.k, lane, packed, s);
+            kda64_add_rows<Keys>(stage + r.k, lane, rest, s);
+        }
+        used += static_cast<uint32_t>(chunks);
+        if (a.dstate_in != nullptr)
+            kda64_store_state<Keys>(p.dstate_in, a.dstate_in,
+                                    n * p.dstate_in.n + hv * p.dstate_in.h, value, p.dim_k, p.dim_v,
+                                    own_lane, s);
+    }
+}
+
+} // namespace plait::impl::cuda
