@@ -255,7 +255,7 @@ wht_any_plan plan_wht_any(const wht_problem &p, const profile &device) {
     const auto plan_with = [&](int log_cap) {
         wht_any_plan plan = planner_of_passes(p, device, int64_t{1} << log_cap).make();
         for (const wht_any_pass &pass : plan.passes)
-            if (plan.smem_bytes(pass) > device.smem_per_block)
+            if (plan.smem_bytes(pass) + int{sizeof(wht_any_place)} > device.smem_per_block)
                 plan.refusal = text("a tile takes more than the ", device.smem_per_block,
                                     " bytes of shared memory of a block");
         return plan;
