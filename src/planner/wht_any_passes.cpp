@@ -248,6 +248,12 @@ wht_any_plan plan_wht_any(const wht_problem &p, const profile &device) {
             return best;
         }
         elements *= p.axis[a].length;
+        const int order = wht_factor_order(p.axis[a].factor);
+        if (p.axis[a].transformed && (order < 1 || order > wht_any_most_factor)) {
+            best.refusal = text("n=", p.axis[a].length, " has a factor matrix of order ", order,
+                                "; needs one up to ", wht_any_most_factor);
+            return best;
+        }
     }
     // The fewest passes; of those the smallest tiles, so that the passes share the stages.
     const wht_any_number number = wht_any_number_of(p.x, p.y, p.overflow);
@@ -255,7 +261,7 @@ wht_any_plan plan_wht_any(const wht_problem &p, const profile &device) {
     const auto plan_with = [&](int log_cap) {
         wht_any_plan plan = planner_of_passes(p, device, int64_t{1} << log_cap).make();
         for (const wht_any_pass &pass : plan.passes)
-            if (plan.smem_bytes(pass) > device.smem_per_block)
+            if (plan.smem_bytes(pass) + int{sizeof(wht_any_place)} > device.smem_per_block)
                 plan.refusal = text("a tile takes more than the ", device.smem_per_block,
                                     " bytes of shared memory of a block");
         return plan;

@@ -89,7 +89,8 @@ void wht_any_add_steps(const wht_any_plan &plan, const wht_problem &p, const pro
         one.variant = wht_any_number_name(plan.number);
         one.block = wht_any_threads;
         one.smem_bytes = plan.smem_bytes(pass);
-        const int64_t together = std::clamp<int64_t>(device.smem_per_sm / one.smem_bytes, 1, 8);
+        // two or three waves of what registers let run together
+        const int64_t together = std::clamp<int64_t>(device.smem_per_sm / one.smem_bytes, 1, 6);
         one.grid = std::min<int64_t>(a.tiles, device.sms * together);
         const bool first = &pass == &plan.passes.front();
         one.operands = {pass.from_work ? piece_operand(piece, false)

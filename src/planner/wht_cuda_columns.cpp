@@ -137,8 +137,10 @@ wht_problem low_part(const wht_problem &p, int end) {
             high.length = ax.x_stride * ax.length / below;
             high.x_stride = high.y_stride = below;
             high.transformed = false;
-            low.axis[low.axes++] = high;
             ax.length = below / ax.x_stride;
+            high.signs_stride = ax.signs_stride * ax.length;
+            high.diag_stride = ax.diag_stride * ax.length;
+            low.axis[low.axes++] = high;
         }
         low.axis[low.axes++] = ax;
     }
@@ -157,10 +159,11 @@ void add_runs_from(const std::vector<bit_run> &runs, int begin, int more,
 /// Only columns; or the lowest run as rows; or all low bits by wht.any.
 bool split(const wht_problem &p, const profile &device, const std::vector<bit_run> &runs, int more,
            columns_plan &plan) {
+    const bool plain = !p.signs && p.diag == scalar::none;
     plan.first = first_pass::none;
     add_runs_from(runs, 0, more, plan.passes);
-    if (all_launch(plan, device)) return true;
-    if (plan.log_parts == 0 && runs[0].low == 0 && plan.batch == 1) {
+    if (plain && all_launch(plan, device)) return true;
+    if (plain && plan.log_parts == 0 && runs[0].low == 0 && plan.batch == 1) {
         plan.first = first_pass::block;
         plan.log_row = std::min(runs[0].count, longest_row);
         add_runs_from(runs, plan.log_row, more, plan.passes);
@@ -168,7 +171,7 @@ bool split(const wht_problem &p, const profile &device, const std::vector<bit_ru
     }
     plan.first = first_pass::any;
     add_runs_from(runs, low_bits, more, plan.passes);
-    if (plan.passes.empty() || !all_launch(plan, device)) return false;
+    if (runs[0].low >= low_bits || plan.passes.empty() || !all_launch(plan, device)) return false;
     plan.low_problem = low_part(p, low_bits);
     plan.low = plan_wht_any(plan.low_problem, device);
     return plan.low.refusal.empty();
@@ -252,8 +255,9 @@ columns_plan plan_of(const problem &problem, const profile &device) {
     const bool complex = p.x == scalar::c64 || p.x == scalar::c128;
     plan.real = p.x == scalar::c64 ? scalar::f32 : p.x == scalar::c128 ? scalar::f64 : p.x;
     plan.log_parts = complex ? 1 : 0;
-    if (p.signs) plan.refusal = "signs is in use";
-    if (p.diag != scalar::none) plan.refusal = "diag is in use";
+    // The first pass applies what stands before the transform.
+    if (p.signs && p.adjoint) plan.refusal = "signs is in use, behind the transform";
+    if (p.diag != scalar::none && !p.adjoint) plan.refusal = "diag is in use, behind the transform";
     if (p.order != wht_order::natural) plan.refusal = "the order is not natural";
     if (p.y != p.x)
         plan.refusal = text("y is ", scalar_name(p.y), " and x ", scalar_name(p.x), "; needs one");
@@ -269,7 +273,8 @@ columns_plan plan_of(const problem &problem, const profile &device) {
     plan.vector[0] = has_vectors(plan, p.x_align, plan.x_batch);
     plan.vector[1] = has_vectors(plan, p.y_align, plan.y_batch);
     if (!best_split(p, device, runs, plan))
-        plan.refusal = text("its bits lie below ", low_bits, ", too low for columns");
+        plan.refusal = text("its bits do not divide into those below ", low_bits,
+                            ", for wht.any, and columns");
     else if (wht_is_half(p.x) && plan.passes.size() + (plan.first != first_pass::none) > 1)
         plan.refusal =
             text("it takes several passes, between which ", scalar_name(p.x), " would round");

@@ -110,18 +110,24 @@ TEST_CASE("emulated plans of wht.cuda.columns: strided axes, masks, complex numb
     add(PLAIT_C64, {1 << 15}, 0, {}).scale = 0.5; // wht.any, columns
     add(PLAIT_C128, {1 << 14}, 0, 0x2aaa).alias = true;
     add(PLAIT_C64, {2, 1 << 4, 1 << 8}, 2, {});
+    add(PLAIT_C64, {1 << 15}, 0, 0x77f0).signs = true;
+    wht_call &diag = add(PLAIT_F32, {2, 1 << 14}, 0, {});
+    diag.diag = PLAIT_F32;
+    diag.adjoint = true;
+    wht_call &behind = add(PLAIT_F32, {2, 1 << 14}, 0, {}); // not taken
+    behind.diag = PLAIT_F32;
     int ran = 0;
     for (size_t i = 0; i < calls.size(); ++i) {
         const desc_ptr desc = desc_of(calls[i]);
         bool takes = false;
         for (const candidate &c : applicable(desc.get())) takes |= c.name == "wht.cuda.columns";
-        CHECK(takes == (i != 3));
+        CHECK(takes == (i != 3 && i != 11));
         if (!takes) continue;
         rng random(derive(config().seed, 7200 + i));
         check_any(calls[i], filling::integers, random, 2, "wht.cuda.columns");
         ++ran;
     }
-    CHECK(ran == 8);
+    CHECK(ran == 10);
 }
 
 } // namespace plait::test
