@@ -28,7 +28,7 @@ constexpr int cores_of_bandwidth = 8;
 constexpr double in_place_share = 2.0 / 3;
 /// Of a pass after the first, in first passes: it finds the row in the last level of cache, or not.
 constexpr double cached_pass = 0.3;
-constexpr double later_pass = 0.7;
+constexpr double later_pass = 0.5;
 /// Part of the shorter of memory and arithmetic that the longer does not hide.
 constexpr double not_hidden = 0.35;
 /// A call without a team.

@@ -20,13 +20,22 @@ constexpr double pass_seconds = 3e-7;
 /// Bytes that a pass in place moves for each byte of a copy, which fetches the lines that it is
 /// going to overwrite.
 constexpr double in_place_share = 2.0 / 3;
-/// Short lines of memory are fetched with less foresight.
-constexpr double later_pass = 1.3;
+/// Lines on pages of their own, in lines that follow one another.
+constexpr double scattered = 2.5;
 
 int64_t tiles_of(const cpu::wht_lines_args &a) {
     int64_t n = 1;
     for (int i = 0; i < a.outer_axes; ++i) n *= a.outer[i].length;
     return n;
+}
+
+/// Whether a tile reaches much further in memory than it is large.
+bool is_scattered(const cpu::wht_lines_args &a) {
+    double reach = 1;
+    for (int i = 0; i < a.tile_axes; ++i)
+        reach +=
+            static_cast<double>(a.tile[i].length - 1) * static_cast<double>(a.tile[i].y_stride);
+    return reach > 4 * static_cast<double>(a.tile_size);
 }
 
 struct pass_bytes {
@@ -80,11 +89,12 @@ cost wht_cpu_lines_estimate(const problem &problem, const profile &device) {
     cost total;
     for (const wht_lines_pass &pass : plan.passes) {
         const cpu::wht_lines_args &a = pass.args;
-        const double busy = std::min<double>(plan.team, static_cast<double>(tiles_of(a)));
+        const double tiles = static_cast<double>(tiles_of(a));
+        const double busy = tiles / std::ceil(tiles / plan.team); // the last round is not full
         const pass_bytes bytes = bytes_of(p, plan, pass);
         double memory = cpu_traffic_seconds(device, bytes.read + bytes.written, busy);
         if (in_place(p, plan, pass)) memory *= in_place_share;
-        if (!pass.first) memory *= later_pass;
+        if (is_scattered(a)) memory *= scattered;
         const double lanes = cpu_vector_bytes(device.isa) / scalar_bytes(plan.arithmetic);
         const double numbers = static_cast<double>(plan.elements) * a.parts;
         double cycles = (pass.additions / vectors_per_cycle + move_cycles) / lanes;

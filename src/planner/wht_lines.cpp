@@ -23,12 +23,12 @@ using cpu::wht_lines_kind;
 
 struct piece {
     int64_t length, x, y, between, signs, diag; ///< strides
-    wht_lines_kind kind;
-    wht_factor factor;
-    bool done;     ///< a batch axis, or transformed by an earlier pass
-    bool in_tile;  ///< of this pass
-    bool active;   ///< transformed by this pass
-    int64_t taken; ///< length within the tile
+    wht_lines_kind kind = wht_lines_kind::batch;
+    wht_factor factor = wht_factor::h1;
+    bool done = false;    ///< a batch axis, or transformed by an earlier pass
+    bool in_tile = false; ///< of this pass
+    bool active = false;  ///< transformed by this pass
+    int64_t taken = 1;    ///< length within the tile
 
     /// This axis as `count` of its elements, `by` apart.
     piece every(int64_t by, int64_t count) const {
@@ -66,18 +66,9 @@ std::vector<piece> pieces_of(const wht_problem &p, bool through_y) {
     int64_t dense = 1;
     for (int i = p.axes; i-- > 0;) {
         const wht_axis &a = p.axis[i];
-        const piece whole{a.length,
-                          a.x_stride,
-                          a.y_stride,
-                          through_y ? a.y_stride : dense,
-                          a.signs_stride,
-                          a.diag_stride,
-                          wht_lines_kind::batch,
-                          wht_factor::h1,
-                          !a.transformed,
-                          false,
-                          false,
-                          0};
+        const int64_t between = through_y ? a.y_stride : dense;
+        piece whole{a.length, a.x_stride, a.y_stride, between, a.signs_stride, a.diag_stride};
+        whole.done = !a.transformed;
         dense *= a.length;
         if (!a.transformed) {
             all.push_back(whole);
@@ -104,7 +95,7 @@ public:
     pass_maker(const wht_problem &problem, scalar type, int64_t share, bool through_y)
         : p(problem), arithmetic(type),
           parts(problem.x == scalar::c64 || problem.x == scalar::c128 ? 2 : 1),
-          size(scalar_bytes(type)), vector(cpu::wht_lines_vector_bytes / size),
+          size(scalar_bytes(type)),
           room(std::clamp(share, cpu::wht_lines_l1_bytes, cpu::wht_lines_l2_bytes) / size),
           pieces(pieces_of(problem, through_y)) {}
 
@@ -118,6 +109,7 @@ public:
             i.in_tile = i.active = false;
             i.taken = 1;
         }
+        across = SIZE_MAX;
         take_innermost();
         const verdict why = activate();
         if (!why.empty()) return why;
@@ -135,9 +127,11 @@ public:
 private:
     const wht_problem &p;
     const scalar arithmetic;
-    const int64_t parts, size, vector; ///< of an element; bytes of a number; numbers of 64 bytes
-    const int64_t room;                ///< numbers of a tile
-    std::vector<piece> pieces;         ///< outermost first
+    const int64_t parts, size; ///< numbers of an element, bytes of a number
+    const int64_t room;        ///< numbers of a tile
+    std::vector<piece> pieces; ///< outermost first
+    size_t across = 0;         ///< the piece that stands innermost in the tile, if there is one
+    static constexpr int64_t vector = cpu::wht_lines_vector;
 
     int64_t run_elements() const { return cpu::wht_lines_run_bytes / (size * parts); }
 
@@ -226,11 +220,16 @@ private:
             inner.taken =
                 std::max(inner.taken,
                          std::min(inner.length, floor_power(most * inner.taken / tile_numbers())));
-        // A factor stands at a distance of whole vectors: if need be, between other transforms.
+        // A factor stands at a distance of whole vectors: if need be, beside other transforms.
         int64_t numbers = parts, least = 1;
-        for (const piece &i : pieces)
-            if (!(i.active && i.kind == wht_lines_kind::factor)) numbers *= i.taken;
-        if (numbers < vector) least = vector / floor_power(numbers);
+        bool factor = false;
+        for (const piece &i : pieces) {
+            const bool this_one = i.active && i.kind == wht_lines_kind::factor;
+            factor = factor || this_one;
+            if (!this_one) numbers *= i.taken;
+        }
+        const bool aside = factor && numbers < vector;
+        if (aside) least = vector / parts;
         for (size_t i = pieces.size(); i-- > 0;) {
             piece &more = pieces[i];
             if (more.in_tile) continue;
@@ -238,6 +237,7 @@ private:
             int64_t want = std::max({least, most / tile_numbers(), int64_t{1}});
             if (want < more.length) want = floor_power(want);
             more.taken = std::min(more.length, want);
+            if (aside) across = i;
             return;
         }
     }
@@ -271,8 +271,8 @@ private:
                 i.diag};
     }
 
-    /// From the innermost outwards: in the order of memory where that keeps distances of factors, and
-    /// behind other lengths than powers of two, whole vectors.
+    /// From the innermost outwards: in the order of memory where that keeps distances of factors,
+    /// and behind other lengths than powers of two, whole vectors.
     bool write_tile(wht_lines_pass &pass) {
         wht_lines_args &a = pass.args;
         int64_t pitch = parts;
@@ -282,14 +282,9 @@ private:
             const piece &i = pieces[index];
             if (a.tile_axes == cpu::wht_lines_max_tile) return false;
             const wht_lines_axis at = axis_of(pass, i);
-            a.tile[a.tile_axes++] = {i.taken,
-                                     at.x_stride,
-                                     at.y_stride,
-                                     at.signs_stride,
-                                     at.diag_stride,
-                                     pitch,
-                                     i.active ? i.kind : wht_lines_kind::batch,
-                                     i.factor};
+            const wht_lines_kind kind = i.active ? i.kind : wht_lines_kind::batch;
+            a.tile[a.tile_axes++] = {i.taken,        at.x_stride, at.y_stride, at.signs_stride,
+                                     at.diag_stride, pitch,       kind,        i.factor};
             if (i.taken < i.length) {
                 const int64_t whole = (i.length - 1) / i.taken * i.taken;
                 a.cut[a.cuts++] = {static_cast<int32_t>(index), a.tile_axes - 1, i.length - whole};
@@ -303,10 +298,12 @@ private:
                 pitch = pitch < vector ? 2 * floor_power(pitch) : round_up(pitch, vector);
             return true;
         };
-        // What would stand at a distance of no whole vectors waits until the others are placed.
+        // Beside a factor and almost nothing else, vectors of transforms: what widen() took.
         std::vector<size_t> postponed;
+        if (across < pieces.size()) fits = fits && add(across);
+        // What would stand at a distance of no whole vectors waits until the others are placed.
         for (size_t i = pieces.size(); i-- > 0;) {
-            if (!pieces[i].in_tile) continue;
+            if (!pieces[i].in_tile || i == across) continue;
             const bool factor = pieces[i].active && pieces[i].kind == wht_lines_kind::factor;
             const bool small = is_power(pieces[i].taken) && !factor;
             if (small || pitch % vector == 0 || (a.tile_axes == 0 && !factor))

@@ -13,8 +13,8 @@ using namespace plait::impl;
 
 namespace {
 
-const scalar types[] = {scalar::f16, scalar::bf16, scalar::f32,
-                        scalar::f64, scalar::i32,  scalar::i64};
+const scalar types[] = {scalar::f16, scalar::bf16, scalar::f32, scalar::f64,
+                        scalar::c64, scalar::c128, scalar::i32, scalar::i64};
 
 int log2_of(int64_t n) {
     int k = 0;
@@ -25,15 +25,18 @@ int log2_of(int64_t n) {
 /// Norm-wise per transform: k u |ref| for the stages, one more for the scale, and half an ulp of
 /// the stored type for every element.
 void check_rows(const rows_call &c, const std::vector<uint8_t> &ref, const buffer &got) {
-    const double u = cpu::wht_simd_accumulator(c.x, c.y) == scalar::f64 ? 0x1p-53 : 0x1p-24;
+    const scalar sums = cpu::wht_simd_accumulator(c.x, c.y);
+    const double u = sums == scalar::f64 || sums == scalar::c128 ? 0x1p-53 : 0x1p-24;
+    const scalar ref_type = is_complex(c.y) ? scalar::c128 : scalar::f64;
     for (int64_t r = 0; r < c.rows; ++r) {
         double error = 0, norm = 0, rounding = 0;
         for (int64_t i = 0; i < c.n; ++i) {
-            const double want = get(scalar::f64, ref.data(), r * c.n + i).real();
-            const double have = get(c.y, got.at(), r * c.y_stride + i).real();
-            error += (have - want) * (have - want);
-            norm += want * want;
-            rounding += std::pow(half_ulp(c.y, want), 2);
+            const std::complex<double> want = get(ref_type, ref.data(), r * c.n + i);
+            const std::complex<double> have = get(c.y, got.at(), r * c.y_stride + i);
+            error += std::norm(have - want);
+            norm += std::norm(want);
+            rounding += std::pow(half_ulp(c.y, want.real()), 2);
+            if (is_complex(c.y)) rounding += std::pow(half_ulp(c.y, want.imag()), 2);
         }
         const double bound =
             (log2_of(c.n) + 1) * u * std::sqrt(norm) * 1.0001 + std::sqrt(rounding) * 1.0001;
@@ -76,7 +79,10 @@ void check_call(const rows_call &c, rng &r) {
         for (int64_t j = 0; j < c.n; ++j) put_random(c.x, x.at(), i * c.x_stride + j, r, false);
     const buffer x_before = x, y_before = y;
     const bool integer = is_integer(c.x);
-    const std::vector<uint8_t> ref = run_ref(c, x, integer ? c.y : scalar::f64);
+    const std::vector<uint8_t> ref = run_ref(c, x,
+                                             integer           ? c.y
+                                             : is_complex(c.x) ? scalar::c128
+                                                               : scalar::f64);
     run_simd(c, x, y);
     const buffer &got = c.in_place ? x : y;
     if (integer) {

@@ -14,6 +14,7 @@
 #include "lib/cpu/simd_targets.h"
 #include "lib/cpu/wht/lines_args.h"
 
+#include <cmath>
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -33,6 +34,14 @@ struct lines_share {
     int64_t begin(int64_t count) const { return begin(count, tid); }
     int64_t end(int64_t count) const { return begin(count, tid + 1); }
 };
+
+/// Numbers that become one number in this pass.
+inline int64_t transform_size(const wht_lines_args &a) {
+    int64_t n = 1;
+    for (int i = 0; i < a.tile_axes; ++i)
+        if (a.tile[i].kind != wht_lines_kind::batch) n *= a.tile[i].length;
+    return n;
+}
 
 /// Walks from tile to tile.
 class lines_outer {
@@ -89,6 +98,15 @@ namespace plait::impl::cpu {
 namespace HWY_NAMESPACE {
 namespace lines {
 
+inline int64_t largest(const int32_t *v, int64_t count) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const uint32_t u = static_cast<uint32_t>(v[i]), m = v[i] < 0 ? 0 - u : u;
+        most = m > most ? m : most;
+    }
+    return most;
+}
+
 /// Tiles `begin` to `end` by one thread. True if a result does not fit.
 template <typename Sums>
 bool tiles(const wht_lines_args &a, void *scratch, int64_t begin, int64_t end) {
@@ -106,11 +124,20 @@ bool tiles(const wht_lines_args &a, void *scratch, int64_t begin, int64_t end) {
                v.line().length * a.parts == a.tile_size && !(a.signs && a.signs_first == load) &&
                !(a.diag && a.diag_first == load);
     };
-    const bool direct_x = as_tile(from, same_x, true), direct_y = as_tile(into, same_y, false);
-    const bool scale_stored = a.diag && !a.diag_first; // together with DIAG
-    const T scale = std::is_integral_v<T> || scale_stored ? T(1) : static_cast<T>(a.scale);
+    // Together with DIAG, so that the product is rounded once; a power of two is exact by itself.
+    int exponent;
+    const bool with_diag =
+        a.diag && !a.diag_first && std::fabs(std::frexp(a.scale, &exponent)) != 0.5;
+    const T scale = std::is_integral_v<T> || with_diag ? T(1) : static_cast<T>(a.scale);
+    const double diag_scale = with_diag ? a.scale : 1;
+    // True sums of i32 fit where the largest number times their count does; else they are made in
+    // i64, from X again.
+    const bool watch = a.overflow && std::is_same_v<T, int32_t>;
+    const int64_t harmless = std::numeric_limits<int32_t>::max() / transform_size(a);
 
-    mover<T> move(a);
+    const bool direct_x = !watch && as_tile(from, same_x, true);
+    const bool direct_y = !watch && as_tile(into, same_y, false);
+    mover<T> move(a, diag_scale);
     Sums sums;
     bool padded = false; // the tile has numbers outside its lengths, which must be harmless
     int64_t elements = a.parts;
@@ -119,10 +146,22 @@ bool tiles(const wht_lines_args &a, void *scratch, int64_t begin, int64_t end) {
     const auto clear = [&] { std::fill(tile, tile + a.tile_size, T(0)); };
     if (padded) clear();
     lines_outer at(a, begin);
+    bool wide_overflow = false;
+    const auto is_wide = [&](int64_t i) {
+        if constexpr (std::is_same_v<T, int32_t>) {
+            if (!watch || largest(tile, a.tile_size) <= harmless) return false;
+            wide_overflow |= tiles<checked_sums<int64_t>>(a, scratch, i, i + 1);
+            if (padded) clear();
+            return true;
+        }
+        (void)i;
+        return false;
+    };
     for (int64_t i = begin; i < end; ++i, at.next()) {
         if (at.lengths(lengths)) {
             clear();
             move.load(wht_lines_view(a, lengths, true), at.x, tile);
+            if (is_wide(i)) continue;
             work.run(sums, tile, tile, a.tile_size, scale);
             move.store(wht_lines_view(a, lengths, false), at.y, tile);
             if (padded) clear();
@@ -134,10 +173,11 @@ bool tiles(const wht_lines_args &a, void *scratch, int64_t begin, int64_t end) {
             source = static_cast<const T *>(a.x) + at.x.memory * a.parts;
         else
             move.load(from, at.x, data);
+        if (is_wide(i)) continue;
         work.run(sums, source, data, a.tile_size, scale);
         if (!direct_y) move.store(into, at.y, data);
     }
-    return sums.overflow() || move.overflow;
+    return sums.overflow() || move.overflow || wide_overflow;
 }
 
 } // namespace lines
@@ -149,6 +189,8 @@ bool wht_lines_part(const wht_lines_args &a, void *scratch, int64_t begin, int64
     case scalar::f64: return tiles<plain_sums<double>>(a, scratch, begin, end);
     case scalar::i32: return tiles<plain_sums<int32_t>>(a, scratch, begin, end);
     case scalar::i64:
+        if (a.overflow && a.x_type == scalar::i32 && a.y_type == scalar::i32)
+            return tiles<plain_sums<int32_t>>(a, scratch, begin, end);
         if (a.overflow) return tiles<checked_sums<int64_t>>(a, scratch, begin, end);
         return tiles<plain_sums<int64_t>>(a, scratch, begin, end);
     default: return false;

@@ -51,7 +51,7 @@ struct wht_lines_args {
     bool diag_first;   ///< conj(DIAG) at the load, else DIAG at the store
     bool clear;        ///< OVERFLOW is cleared; else this pass adds to it
     double scale;      ///< 1 for integers
-    int64_t tile_size; ///< real numbers, a multiple of 64 bytes
+    int64_t tile_size; ///< real numbers, a multiple of wht_lines_vector
     int32_t outer_axes, tile_axes, cuts;
     wht_lines_cut cut[2];
     wht_lines_axis outer[wht_lines_max_outer];    ///< outermost first
@@ -59,7 +59,7 @@ struct wht_lines_args {
 };
 
 /// The type of the arithmetic, or none where the kernel does not take this pair of types. Sums of
-/// i32 are told to overflow by their true values in i64.
+/// i32 that may overflow are made in i64.
 constexpr scalar wht_lines_arithmetic(scalar x, scalar y, bool overflow) {
     const auto real = [](scalar s) {
         return s == scalar::f16 || s == scalar::bf16 || s == scalar::f32 || s == scalar::f64;
@@ -78,11 +78,12 @@ constexpr scalar wht_lines_arithmetic(scalar x, scalar y, bool overflow) {
 constexpr int64_t wht_lines_l2_bytes = int64_t{1} << 18;
 constexpr int64_t wht_lines_l1_bytes = int64_t{1} << 14;
 
-/// Contiguous bytes that a tile takes from a row at least: two cache lines.
-constexpr int64_t wht_lines_run_bytes = 128;
+/// Contiguous bytes that a tile takes from a row at least: rows far apart are on pages of their
+/// own, and to find a page takes longer than to fetch a few cache lines of it.
+constexpr int64_t wht_lines_run_bytes = 1024;
 
-/// Parts of a tile begin at multiples of the longest vector.
-constexpr int64_t wht_lines_vector_bytes = 64;
+/// Parts of a tile begin at multiples of the longest vector of any type, in numbers.
+constexpr int64_t wht_lines_vector = 16;
 
 /// Opening a parallel region takes as long as one core takes for about this much.
 constexpr int64_t wht_lines_thread_bytes = int64_t{1} << 15;

@@ -27,11 +27,38 @@ namespace lines {
 /// in it while they are hot.
 constexpr int64_t piece = 1024;
 
-template <typename T> HWY_INLINE void copy(const T *from, T *to, int64_t count) {
+HWY_INLINE void fetch(const char *from, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+}
+
+/// `soon`: so many numbers are wanted from there before long.
+template <typename T>
+HWY_INLINE void copy(const T *from, T *to, int64_t count, const T *soon = nullptr) {
     const tag<T> d;
+    constexpr int64_t fetched = 64 / int64_t{sizeof(T)}; // a cache line
     int64_t i = 0;
+    for (; i + fetched <= count; i += fetched) {
+        if (soon) __builtin_prefetch(soon + i);
+        for (int64_t j = i; j < i + fetched; j += lanes<T>)
+            hn::StoreU(hn::LoadU(d, from + j), d, to + j);
+    }
     for (; i + lanes<T> <= count; i += lanes<T>) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
     for (; i < count; ++i) to[i] = from[i];
+}
+
+/// Elements that lie `step` numbers apart.
+template <typename T>
+HWY_INLINE void move_apart(const T *from, int64_t from_step, T *to, int64_t to_step, int64_t count,
+                           int parts) {
+    if (parts == 1) {
+        for (int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+        return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        const T re = from[i * from_step], im = from[i * from_step + 1];
+        to[i * to_step] = re;
+        to[i * to_step + 1] = im;
+    }
 }
 
 // Conversions of `count` real numbers that lie packed.
@@ -135,6 +162,12 @@ template <typename T>
 void apply_diag(T *v, int64_t count, int parts, scalar type, const void *base, int64_t at,
                 int64_t stride, double scale, bool conj) {
     if constexpr (!std::is_integral_v<T>) {
+        const bool same = type == (sizeof(T) == 8 ? scalar::f64 : scalar::f32);
+        if (same && parts == 1 && stride == 1 && scale == 1) {
+            const T *d = static_cast<const T *>(base) + at;
+            for (int64_t i = 0; i < count; ++i) v[i] *= d[i];
+            return;
+        }
         T real[piece], imaginary[piece];
         if (!wht_lines_coefficients(type, base, at, stride, count, scale, conj, real, imaginary)) {
             if (parts == 1)
@@ -194,9 +227,11 @@ void permuted(const ordering &o, const T *line, int64_t pitch, int parts, int64_
 /// Moves tiles of one pass.
 template <typename T> class mover {
 public:
-    explicit mover(const wht_lines_args &args)
-        : a(args), load_signs(a.signs && a.signs_first), load_diag(a.diag && a.diag_first),
-          store_signs(a.signs && !a.signs_first), store_diag(a.diag && !a.diag_first) {}
+    /// `scale` goes with DIAG at the store.
+    mover(const wht_lines_args &args, double scale)
+        : a(args), diag_scale(scale), load_signs(a.signs && a.signs_first),
+          load_diag(a.diag && a.diag_first), store_signs(a.signs && !a.signs_first),
+          store_diag(a.diag && !a.diag_first) {}
 
     /// What does not fit the arithmetic or Y was seen.
     bool overflow = false;
@@ -208,13 +243,18 @@ public:
         const wht_lines_run &line = v.line();
         const bool packed = line.step.tile == a.parts, plain = !load_signs && !load_diag;
         if (packed && plain && line.step.memory == 1 && x_size == same_size()) {
-            for (wht_lines_cursor c(v); c.valid(); c.next())
-                copy(reinterpret_cast<const T *>(x + c.place().memory * x_size),
-                     tile + c.place().tile, line.length * a.parts);
-            return;
+            const T *from = reinterpret_cast<const T *>(x);
+            return copy_lines(v, [&](const wht_lines_place &p, const wht_lines_place &soon) {
+                copy(from + p.memory * a.parts, tile + p.tile, line.length * a.parts,
+                     from + soon.memory * a.parts);
+            });
         }
+        wht_lines_cursor soon(v);
         for (wht_lines_cursor c(v); c.valid(); c.next()) {
             const wht_lines_place &p = c.place();
+            soon.next();
+            if (line.step.memory == 1 && line.length <= piece && soon.valid())
+                fetch(x + soon.place().memory * x_size, line.length * x_size);
             for (int64_t i = 0; i < line.length; i += piece) {
                 const int64_t now = std::min(piece, line.length - i);
                 T *row = tile + p.tile + i * line.step.tile;
@@ -245,14 +285,19 @@ public:
         const bool packed = line.step.tile == a.parts && line.bits < 0;
         const bool plain = !store_signs && !store_diag;
         if (packed && plain && line.step.memory == 1 && y_size == same_size()) {
-            for (wht_lines_cursor c(v); c.valid(); c.next())
-                copy(tile + c.place().tile, reinterpret_cast<T *>(y + c.place().memory * y_size),
-                     line.length * a.parts);
-            return;
+            T *to = reinterpret_cast<T *>(y);
+            return copy_lines(v, [&](const wht_lines_place &p, const wht_lines_place &soon) {
+                copy(tile + p.tile, to + p.memory * a.parts, line.length * a.parts,
+                     to + soon.memory * a.parts);
+            });
         }
         const ordering order(v.order, line.bits);
+        wht_lines_cursor soon(v);
         for (wht_lines_cursor c(v); c.valid(); c.next()) {
             const wht_lines_place &p = c.place();
+            soon.next();
+            if (line.step.memory == 1 && line.length <= piece && soon.valid())
+                fetch(y + soon.place().memory * y_size, line.length * y_size);
             for (int64_t i = 0; i < line.length; i += piece) {
                 const int64_t now = std::min(piece, line.length - i);
                 T *row = tile + p.tile;
@@ -264,7 +309,7 @@ public:
                     gather(row + i * line.step.tile, line.step.tile, now, aside);
                 if (store_diag)
                     apply_diag(from, now, a.parts, a.diag_type, a.diag,
-                               at.diag + p.diag + i * line.step.diag, line.step.diag, a.scale,
+                               at.diag + p.diag + i * line.step.diag, line.step.diag, diag_scale,
                                false);
                 if (store_signs)
                     overflow |=
@@ -282,7 +327,21 @@ public:
 
 private:
     const wht_lines_args &a;
+    const double diag_scale;
     const bool load_signs, load_diag, store_signs, store_diag;
+
+    /// Lines that are one after the other on pages of their own are asked for ahead of time: no
+    /// hardware foresees them.
+    template <typename Copy> void copy_lines(const wht_lines_view &v, Copy line) {
+        constexpr int64_t distance = 2048; // bytes: what is copied while a page is looked up
+        const int64_t bytes = v.line().length * same_size();
+        wht_lines_cursor c(v), soon(v);
+        for (int64_t i = 0; i < distance && soon.valid(); i += bytes) soon.next();
+        for (; c.valid(); c.next()) {
+            line(c.place(), soon.valid() ? soon.place() : c.place());
+            if (soon.valid()) soon.next();
+        }
+    }
 
     /// Bytes of an element that is stored in the type of the arithmetic.
     int same_size() const { return static_cast<int>(sizeof(T)) * a.parts; }
@@ -291,9 +350,7 @@ private:
         if (scalar_bytes(a.x_type) == static_cast<int>(sizeof(T)) * a.parts) {
             const int64_t jump = step / int64_t{sizeof(T)};
             const T *x = reinterpret_cast<const T *>(from);
-            for (int64_t i = 0; i < count; ++i)
-                for (int p = 0; p < a.parts; ++p) to[i * a.parts + p] = x[i * jump + p];
-            return;
+            return move_apart(x, jump, to, a.parts, count, a.parts);
         }
         for (int64_t i = 0; i < count; ++i)
             load_packed<T>(a.x_type, from + i * step, to + i * a.parts, a.parts);
@@ -302,20 +359,16 @@ private:
         if (scalar_bytes(a.y_type) == static_cast<int>(sizeof(T)) * a.parts) {
             const int64_t jump = step / int64_t{sizeof(T)};
             T *y = reinterpret_cast<T *>(to);
-            for (int64_t i = 0; i < count; ++i)
-                for (int p = 0; p < a.parts; ++p) y[i * jump + p] = from[i * a.parts + p];
-            return;
+            return move_apart(from, a.parts, y, jump, count, a.parts);
         }
         for (int64_t i = 0; i < count; ++i)
             store_packed<T>(a.y_type, from + i * a.parts, to + i * step, a.parts);
     }
     void spread(const T *from, int64_t count, T *to, int64_t pitch) const {
-        for (int64_t i = 0; i < count; ++i)
-            for (int p = 0; p < a.parts; ++p) to[i * pitch + p] = from[i * a.parts + p];
+        move_apart(from, a.parts, to, pitch, count, a.parts);
     }
     void gather(const T *from, int64_t pitch, int64_t count, T *to) const {
-        for (int64_t i = 0; i < count; ++i)
-            for (int p = 0; p < a.parts; ++p) to[i * a.parts + p] = from[i * pitch + p];
+        move_apart(from, pitch, to, a.parts, count, a.parts);
     }
     bool beyond(const T *v, int64_t count) const {
         bool any = false;

@@ -115,6 +115,7 @@ public:
     bool valid() const { return !done; }
     const wht_lines_place &place() const { return p; }
     void next() {
+        if (done) return;
         for (int a = v.count - 2; a >= 0; --a) {
             const wht_lines_run &r = v.run[a];
             if (++at[a] < r.length) return step(r, at[a] - 1, at[a]);

@@ -4,8 +4,9 @@
 //             each sweep runs in the smallest cache that holds it. 8 rows at power-of-two distances
 //             fill the ways of one L1 set: more stages at once would evict each other.
 //   Threads   over rows; where there are fewer rows than threads, over blocks and then columns.
-//   Numbers   f32 for f16, bf16 and f32, one rounding (nearest even) at the store; f64; integers
-//             modulo 2^w. Stages run in ascending bit order: same bits for every level and team.
+//   Numbers   f32 for f16, bf16 and f32, one rounding (nearest even) at the store; f64; complex as
+//             pairs, whose lowest bit has no stage; integers modulo 2^w. Stages run in ascending
+//             bit order: same bits for every level and team.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/cpu/wht/simd.cpp"
 #include "lib/cpu/simd_targets.h"
@@ -58,22 +59,24 @@ namespace HWY_NAMESPACE {
 
 template <typename T> constexpr int l1_bits = log2_ct(wht_simd_l1_bytes / int64_t{sizeof(T)});
 
-/// The scale, and whether this is the sweep that applies it.
+/// The scale, and whether this is the sweep that applies it. `pairs`: the lowest bit tells real
+/// from imaginary parts and has no stage.
 template <typename T> struct scaling {
     T factor;
     bool apply;
-    scaling unless(bool later) const { return {factor, apply && !later}; }
+    bool pairs;
+    scaling unless(bool later) const { return {factor, apply && !later, pairs}; }
 };
 
 /// A transform of a few elements without vectors: what is left of an incomplete one.
 template <typename T, int bits, bool scaled>
-HWY_INLINE void one_by_one(const T *src, T *dst, T factor) {
+HWY_INLINE void one_by_one(const T *src, T *dst, T factor, bool pairs) {
     using sum = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     using arithmetic = typename std::conditional_t<std::is_integral_v<T>, sum, T>; // no overflow
     constexpr int n = 1 << bits;
     arithmetic v[n];
     for (int j = 0; j < n; ++j) v[j] = static_cast<arithmetic>(src[j]);
-    for (int h = 1; h < n; h *= 2)
+    for (int h = pairs ? 2 : 1; h < n; h *= 2)
         for (int j = 0; j < n; ++j)
             if ((j & h) == 0) {
                 const arithmetic a = v[j], b = v[j + h];
@@ -87,7 +90,7 @@ HWY_INLINE void one_by_one(const T *src, T *dst, T factor) {
 /// The lowest in_lanes + bits stages of `total` contiguous elements. Where a transform is shorter
 /// than a vector, the last vector may be incomplete.
 template <typename T, int in_lanes, int bits, bool scaled>
-void first_sweep(const T *src, T *dst, int64_t total, T factor) {
+void first_sweep(const T *src, T *dst, int64_t total, T factor, bool pairs) {
     constexpr int64_t group = lanes<T> << bits;
     const lane_signs<T> signs;
     const vec<T> scale = hn::Set(tag<T>(), factor);
@@ -95,13 +98,18 @@ void first_sweep(const T *src, T *dst, int64_t total, T factor) {
     for (; i + group <= total; i += group) {
         registers<T, bits> r;
         r.read(src + i, lanes<T>);
-        r.template lane_stages<in_lanes>(signs);
-        r.stages();
+        if constexpr (in_lanes > 0)
+            if (!pairs) r.template lane_stage<0>(signs);
+        r.template lane_stages<in_lanes, 1>(signs);
+        if (lane_bits<T> == 0 && pairs) // the lowest bit is between vectors of one lane
+            r.template stages<1>();
+        else
+            r.stages();
         r.template store<scaled>(dst + i, lanes<T>, scale);
     }
     if constexpr (bits == 0 && in_lanes < lane_bits<T>)
         for (; i < total; i += int64_t{1} << in_lanes)
-            one_by_one<T, in_lanes, scaled>(src + i, dst + i, factor);
+            one_by_one<T, in_lanes, scaled>(src + i, dst + i, factor, pairs);
 }
 
 /// In place: `bits` stages between neighbours of `rows` rows that lie `stride` apart.
@@ -124,8 +132,9 @@ void sweep(T *data, int64_t stride, int64_t rows, int64_t width, T factor) {
 template <typename T, int in_lanes, int bits>
 void first_sweep(const T *src, T *dst, int64_t total, scaling<T> s) {
     if constexpr (!std::is_integral_v<T>)
-        if (s.apply) return first_sweep<T, in_lanes, bits, true>(src, dst, total, s.factor);
-    first_sweep<T, in_lanes, bits, false>(src, dst, total, s.factor);
+        if (s.apply)
+            return first_sweep<T, in_lanes, bits, true>(src, dst, total, s.factor, s.pairs);
+    first_sweep<T, in_lanes, bits, false>(src, dst, total, s.factor, s.pairs);
 }
 
 template <typename T, int in_lanes = 0>
@@ -280,11 +289,17 @@ inline int64_t shared_rows(int64_t rows, int b, int leaf, simd_team team) {
     return team.size > 1 && b >= leaf + 3 ? rows % team.size : 0;
 }
 
-template <typename T> void plain_rows(const wht_simd_args &a, simd_team team) {
+/// `parts`: numbers of an element.
+template <typename T>
+void plain_rows(const wht_simd_args &elements, simd_team team, int parts = 1) {
+    wht_simd_args a = elements;
+    a.n *= parts;
+    a.x_row_stride *= parts;
+    a.y_row_stride *= parts;
     const T *x = static_cast<const T *>(a.x);
     T *y = static_cast<T *>(a.y);
     const int b = log2_floor(a.n);
-    const scaling<T> s{static_cast<T>(a.scale), a.scale != 1};
+    const scaling<T> s{static_cast<T>(a.scale), a.scale != 1, parts == 2};
     const int64_t own = a.rows - shared_rows(a.rows, b, l1_bits<T>, team);
     const int64_t begin = team.begin(own), end = team.end(own);
     const bool packed = a.rows == 1 || (a.x_row_stride == a.n && a.y_row_stride == a.n);
@@ -310,7 +325,7 @@ void converted_rows(const wht_simd_args &a, simd_team team) {
     const char *x = static_cast<const char *>(a.x);
     char *y = static_cast<char *>(a.y);
     const int b = log2_floor(a.n);
-    const scaling<float> s{static_cast<float>(a.scale), a.scale != 1};
+    const scaling<float> s{static_cast<float>(a.scale), a.scale != 1, false};
     float *buffer = reinterpret_cast<float *>(static_cast<char *>(a.scratch) +
                                               (layout.shared ? 0 : layout.buffer_bytes * team.tid));
     const auto row = [&](int64_t r) {
@@ -348,6 +363,8 @@ void wht_simd_part(const wht_simd_args &a, simd_team team) {
     switch (a.x_type) {
     case scalar::f32: return plain_rows<float>(a, team);
     case scalar::f64: return plain_rows<double>(a, team);
+    case scalar::c64: return plain_rows<float>(a, team, 2);
+    case scalar::c128: return plain_rows<double>(a, team, 2);
     case scalar::i32: return plain_rows<int32_t>(a, team);
     case scalar::i64: return plain_rows<int64_t>(a, team);
     default: return;

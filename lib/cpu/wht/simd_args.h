@@ -25,7 +25,9 @@ constexpr scalar wht_simd_accumulator(scalar x, scalar y) {
     const bool short_x = x == scalar::f16 || x == scalar::bf16 || x == scalar::f32;
     const bool short_y = y == scalar::f16 || y == scalar::bf16 || y == scalar::f32;
     if (short_x && short_y) return scalar::f32;
-    if ((x == scalar::f64 || x == scalar::i32 || x == scalar::i64) && x == y) return x;
+    const bool alone = x == scalar::f64 || x == scalar::c64 || x == scalar::c128 ||
+                       x == scalar::i32 || x == scalar::i64;
+    if (alone && x == y) return x;
     return scalar::none;
 }
 
