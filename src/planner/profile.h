@@ -35,8 +35,8 @@ struct profile {
     int64_t l2_core_bytes = 0; ///< per core
     int64_t l3_bytes = 0;      ///< of the machine; 0: none or unknown
 
-    /// Does a CUDA device run code that was compiled for `arch` (80, 90) or newer? An architecture in
-    /// `built` means its code and its PTX; the device takes the newest that is not beyond it.
+    /// Does a CUDA device run code that was compiled for `arch` (80, 90) or newer? An architecture
+    /// in `built` means its code and its PTX; the device takes the newest that is not beyond it.
     bool runs_code_from(int arch) const;
     /// "cuda/9.0/132sm/NVIDIA_H200", "cpu/AVX2/64c/AMD_EPYC": the device column of wisdom. A CPU
     /// whose plans use another number of threads than cores says so ("64c/8t"): its times differ.

@@ -5,9 +5,13 @@
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
+#include "lib/cuda/wht/kron_int8_layout.h"
+#include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
 #include "tests/gpu/rows_runner.h"
+#include "tests/support/random_call.h"
+#include "tests/support/report.h"
 
 #include <cstdio>
 #include <set>
@@ -31,7 +35,52 @@ wht_call variant(plait_dtype x, plait_dtype y, int64_t count, int64_t n, int whi
     return c;
 }
 
+/// Twice by this candidate, against the definition.
+void check_by(const char *name, const wht_call &c, plait_math math, rng &random) {
+    const desc_ptr desc = desc_of(c);
+    const std::string token = token_of(desc.get());
+    CAPTURE(token);
+    const wht_data data = random_data(c, filling::uniform, random);
+    for (const candidate &by : applicable(desc.get(), math)) {
+        if (by.name != name) continue;
+        const outcome out = run(c, data, by, math);
+        CHECK(out.fault == "");
+        CHECK(run(c, data, by, math).y == out.y);
+        const expectation ref = reference(c, data);
+        if (is_integer(c.x)) {
+            CHECK(first_difference(c, ref, out.y) == "");
+            return;
+        }
+        const double ratio = worst_ratio(c, ref, out.y, roundoff_of(by, c));
+        CHECK(ratio <= 1);
+        note_ratio(name, ratio, token, config().seed);
+        return;
+    }
+    FAIL_CHECK(name << " does not apply");
+}
+
 } // namespace
+
+TEST_CASE("kernels: rows as matrix products, TF32 and residues") {
+    using namespace plait::impl;
+    rng random(config().seed);
+    for (int k = 9; k <= 14; ++k)
+        for (const int which : {0, 2}) {
+            const wht_call c = variant(PLAIT_F32, PLAIT_F32, 5, int64_t{1} << k, which);
+            check_by("wht.cuda.kron_tf32", c, PLAIT_MATH_TF32, random);
+            check_by("wht.cuda.kron_3xtf32", c, PLAIT_MATH_F32, random);
+            if (k < 10) continue;
+            for (const plait_dtype type : {PLAIT_I32, PLAIT_F32, PLAIT_F64}) {
+                wht_call whole = variant(type, type, 5, int64_t{1} << k, which);
+                const int most = wht_kron_moduli_of(static_cast<scalar>(type));
+                for (int moduli = config().small ? most : 1; moduli <= most; ++moduli) {
+                    whole.bound = wht_kron_reach(moduli) >> k;
+                    if (*whole.bound > 0)
+                        check_by("wht.cuda.kron_int8", whole, PLAIT_MATH_DEFAULT, random);
+                }
+            }
+        }
+}
 
 TEST_CASE("kernels: rows of every length and type, aligned and not, in and out of place") {
     impulse_rows rows;
@@ -59,7 +108,7 @@ TEST_CASE("kernels: rows of every length and type, aligned and not, in and out o
 TEST_CASE("kernels: which of the compiled ones ran") {
     using namespace plait::impl;
     std::set<std::string> compiled;
-    const scalar types[] = {scalar::f32, scalar::f64, scalar::f16, scalar::bf16};
+    const scalar types[] = {scalar::f32, scalar::f64, scalar::f16, scalar::bf16, scalar::i32};
     wht_launch l{};
     for (scalar x : types)
         for (scalar y : types)
@@ -69,6 +118,11 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         wht_cluster_launch(x, k, &l);
                         compiled.insert(std::string("wht.cluster ") + l.variant);
                     }
+                    for (const int terms : {1, 3})
+                        if (wht_kron_tf32_launch(x, y, k, terms, &l))
+                            compiled.insert(std::string("wht.kron_tf32 ") + l.variant);
+                    if (wht_kron_int8_launch(x, y, k, &l))
+                        compiled.insert(std::string("wht.kron_int8 ") + l.variant);
                     if (wht_l2_launch(x, y, k, &l))
                         compiled.insert(std::string("wht.l2 ") + l.variant);
                     if (wht_mma16_launch(x, y, k, vector, &l))
