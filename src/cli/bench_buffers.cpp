@@ -132,7 +132,8 @@ yardstick yardstick_of(const cases::token_parts &parts, const std::vector<tensor
         return {bytes, x}; // a copy of x, as for the forward call: the floor of r is 1.5
     }
     // A copy reads and writes each byte: half of them is copied.
-    const size_t bytes = x + find_tensor(tensors, PLAIT_Y)->dense_bytes();
+    const tensor *y = find_tensor(tensors, PLAIT_Y); // none: a spectrum that is not stored
+    const size_t bytes = x + (y ? y->dense_bytes() : 0);
     return {bytes, bytes / 2};
 }
 

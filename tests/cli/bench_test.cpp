@@ -46,6 +46,14 @@ TEST_CASE("records have every field") {
     CHECK(lines[1].at("rel_err").get<double>() < 1e-2);
 }
 
+TEST_CASE("results that are not stored, chosen rows, one-byte types") {
+    const outcome o = program(bench({"wht:b1:b8:n256:-y+amax", "wht:f32:b8:n64:rows=10",
+                                     "wht:f32:b8:n64:+scales:y.e4m3", "--rigor", "measure"}));
+    INFO(o.err);
+    CHECK(o.code == 0);
+    CHECK(contains(o.out, "wht:f32:b8:n64:+scales:y.e4m3"));
+}
+
 TEST_CASE("--json without a file may stand before the token") {
     CHECK(program(bench({"--json", "wht:f32:b8:n64"})).json().at("token") == "wht:f32:b8:n64");
     const auto two = program(bench({"--json", "wht:f32:b8:n64", "wht:f32:n8"})).json_lines();

@@ -62,12 +62,12 @@ void fill_random(plait_dtype dtype, const fill_options &options, int64_t first, 
             static_cast<float *>(dense)[i] = static_cast<float>(uniform(i, 24));
         return;
     default: {
-        const int bits = real == PLAIT_F16 ? 11 : 8;
+        const int bits = real == PLAIT_F16 ? 11 : real == PLAIT_BF16 ? 8 : 4;
         double chunk[256];
         for (int64_t i = 0; i < count; i += 256) {
             const int64_t n = std::min<int64_t>(256, count - i);
             for (int64_t j = 0; j < n; ++j) chunk[j] = uniform(i + j, bits);
-            from_double(real, chunk, n, static_cast<uint16_t *>(dense) + i);
+            from_double(real, chunk, n, static_cast<char *>(dense) + bytes_for(real, i));
         }
     }
     }
