@@ -60,6 +60,7 @@ __device__ __forceinline__ void kda64_put_values(const kda_chunk64_bwd_scan_args
 template <int Keys, int Warps>
 __global__ void __launch_bounds__(32 * Warps)
     kda_chunk64_bwd_scan(const __grid_constant__ kda_chunk64_bwd_scan_args a) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     constexpr kda64_scan_shape shape = kda64_fwd_scan_shape_of(Keys, Warps);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int ahead = shape.stages - 1;
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(32 * Warps)
             kda64_keep<Keys>(a.gradients + at * kda64_tile_bytes(slices * shape.values, Keys),
                              static_cast<int>(value), lane, s);
             uint32_t d_o[4][4], packed[4][4], rest[4][4];
-#pragma unroll
+#    pragma unroll
             for (int k = 0; k < 4; ++k)
                 load_matrices_transposed(d_o[k],
                                          stage + shape.record +
@@ -130,14 +131,14 @@ __global__ void __launch_bounds__(32 * Warps)
             float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
             kda64_through_keys<Keys, true>(stage + r.kr, lane, s, x);
             kda64_through_triangle(stage + r.a, lane, d_o, x);
-#pragma unroll
+#    pragma unroll
             for (int k = 0; k < 4; ++k) {
                 kda64_pack(x[2 * k], x[2 * k + 1], packed[k]);
                 kda64_pack_rest(x[2 * k], x[2 * k + 1], packed[k], rest[k]);
             }
             kda64_through_triangle(stage + r.m, lane, packed, y);
             kda64_through_triangle(stage + r.m, lane, rest, y);
-#pragma unroll
+#    pragma unroll
             for (int k = 0; k < 4; ++k) {
                 kda64_pack(y[2 * k], y[2 * k + 1], packed[k]);
                 kda64_pack_rest(y[2 * k], y[2 * k + 1], packed[k], rest[k]);
@@ -160,6 +161,7 @@ __global__ void __launch_bounds__(32 * Warps)
                                     n * p.dstate_in.n + hv * p.dstate_in.h, value, p.dim_k, p.dim_v,
                                     own_lane, s);
     }
+#endif
 }
 
 } // namespace plait::impl::cuda

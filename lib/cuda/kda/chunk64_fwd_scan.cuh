@@ -133,6 +133,7 @@ __device__ __forceinline__ void kda64_clear(const kda_chunk64_fwd_scan_args &a, 
 template <int Keys, int Warps, bool Keep>
 __global__ void __launch_bounds__(32 * Warps)
     kda_chunk64_fwd_scan(const __grid_constant__ kda_chunk64_fwd_scan_args a) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     constexpr kda64_scan_shape shape = kda64_fwd_scan_shape_of(Keys, Warps);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int ahead = shape.stages - 1;
@@ -229,6 +230,7 @@ __global__ void __launch_bounds__(32 * Warps)
                                     w.state * p.state_out.n + hv * p.state_out.h, value, p.dim_k,
                                     p.dim_v, own_lane, s);
     }
+#endif
 }
 
 } // namespace plait::impl::cuda

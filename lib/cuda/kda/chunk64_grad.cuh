@@ -280,6 +280,7 @@ __device__ __forceinline__ void kda64_put_rows(const kda_problem &p, const kda_v
 template <int Keys>
 __global__ void __launch_bounds__(kda64_prep_threads(Keys))
     kda_chunk64_grad(const __grid_constant__ kda_chunk64_grad_args a) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char shared[];
     constexpr kda64_grad_shared s = kda64_grad_shared_of(Keys);
     constexpr int threads = kda64_prep_threads(Keys);
@@ -321,7 +322,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys))
             kda64_load<Keys>(p, a.in, at, hv, a.least_beta,
                              {parts, norms, beta, reinterpret_cast<float *>(shared + s.gates)}, c);
             float total = 0;
-#pragma unroll
+#    pragma unroll
             for (int i = 0; i < 32; ++i) total += c.g(i);
             sums[half * Keys + channel] = total;
             if (half) first[channel] = c.g(0);
@@ -355,7 +356,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys))
             kda64_factors<Keys, 5>(c, shared + s.states, first[channel]);
             __syncthreads(); // sums and factors are written
             const float other = sums[(5 - half) * Keys + channel];
-#pragma unroll
+#    pragma unroll
             for (int i = 0; i < 32; ++i) d.g[i] += of_states + other;
             kda64_multiply_back<Keys, 5>(shared + s.pairs_q, shared + s.pairs_k, shared + s.states,
                                          reinterpret_cast<float *>(shared + s.product));
@@ -365,7 +366,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys))
             kda64_pairs_back<Keys, 4>(c, shared, 0.0f, wait, d.g);
             kda64_park<Keys>(d.g, c.gates);
             kda64_put_gates<Keys>(a, at, hv, record, shared, c.gates);
-#pragma unroll
+#    pragma unroll
             for (int i = 0; i < 32; ++i) {
                 d.q[i] = wait.q[i * Keys];
                 d.k[i] = wait.k[i * Keys];
@@ -379,6 +380,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys))
             p, p.dk, a.dk, at, h, parts, sums, norms + 64, 1.0f, [&](int i) { return c.k(i); }, d.k,
             c.gates);
     }
+#endif
 }
 
 } // namespace plait::impl::cuda

@@ -125,6 +125,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys), Keys == 64    ? 3
                                                             : Keys == 128 ? 2
                                                                           : 1)
     kda_chunk64_prep(const __grid_constant__ kda_chunk64_prep_args a) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char shared[];
     constexpr kda64_prep_shared s = kda64_prep_shared_of(Keys);
     constexpr kda64_record r = kda64_record_of(Keys);
@@ -152,13 +153,13 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys), Keys == 64    ? 3
                           reinterpret_cast<float *>(shared + s.gates)},
                          c);
         float total = 0;
-#pragma unroll
+#    pragma unroll
         for (int i = 0; i < 32; ++i) total += c.g(i);
         totals[half * Keys + channel] = total;
         if (half) first[channel] = c.g(0);
         {
             float own[32]; // the diagonal of A
-#pragma unroll
+#    pragma unroll
             for (int i = 0; i < 32; ++i) own[i] = c.q(i) * c.k(i);
             kda64_put_parts<Keys>(own, parts, half);
         }
@@ -185,6 +186,7 @@ __global__ void __launch_bounds__(kda64_prep_threads(Keys), Keys == 64    ? 3
             reinterpret_cast<uint4 *>(record + r.a)[e] = reinterpret_cast<const uint4 *>(tile)[e];
         }
     }
+#endif
 }
 
 } // namespace plait::impl::cuda
