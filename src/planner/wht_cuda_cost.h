@@ -62,7 +62,7 @@ inline constexpr double mma16_element = .60;
 /// wht.kron_tf32 with one and with three terms, of a first probe at 2^14 on an H200; shorter rows
 /// have shorter products and are taken as the same.
 inline constexpr double kron_tf32 = .73, kron_3xtf32 = .38;
-/// wht.kron_int8: operations of an element and modulus beside the products, counted, not measured.
+/// wht.kron_int8: operations of an element and modulus beside the products: an estimate.
 inline constexpr double kron_int8_operations = 40;
 
 /// Lengths beyond the tables cost what the longest one does.

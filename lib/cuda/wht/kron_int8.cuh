@@ -9,7 +9,7 @@
 // Precision: exact for |sum| < half of the product of the moduli, 2^26.3 with four, 2^59 with nine;
 // one rounding at the end, to f32 or f64, of scale times the sum. x that is not whole, or larger
 // than promised, gives wrong values in its own row and nowhere else.
-// Bound: integer arithmetic, about 40 operations an element and modulus beside the products.
+// Bound: integer arithmetic beside the products, by estimate; not measured.
 #pragma once
 
 #include "lib/cuda/common/async_copy.cuh"
