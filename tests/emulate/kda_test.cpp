@@ -199,12 +199,10 @@ TEST_CASE(
 
 TEST_CASE("emulated kda: backward by chunks of 64 tokens in every order of threads") {
     rng random(derive(config().seed, 13));
-    for (const auto &[k, v, t] : {std::array<int64_t, 3>{64, 72, 65}, {100, 16, 66}}) {
+    for (const auto &[k, v, t] : {std::array<int64_t, 3>{64, 40, 65}, {100, 16, 66}}) {
         kda_call c = kda_layer(PLAIT_BACKWARD, k == 64 ? PLAIT_BF16 : PLAIT_F16, 1, t, 1, 2, k, v);
         if (k == 100) c.gate = PLAIT_GATE_SOFTPLUS, c.lower_bound = 0, c.beta_scale.reset();
-        check_orders(c, random);
-        if (k == 64) continue;
-        c.varlen = {3, t};
+        if (k == 100) c.varlen = {3, t};
         check_orders(c, random);
     }
 }
