@@ -5,8 +5,7 @@
 //             fill the ways of one L1 set: more stages at once would evict each other.
 //   Threads   over rows; where there are fewer rows than threads, over blocks and then columns.
 //   Numbers   f32 for f16, bf16 and f32, one rounding (nearest even) at the store; f64; complex as
-//             pairs, whose lowest bit has no stage; integers modulo 2^w. Stages run in ascending
-//             bit order: same bits for every level and team.
+//             pairs; integers modulo 2^w. Bits ascend: same result for every level and team.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/cpu/wht/simd.cpp"
 #include "lib/cpu/simd_targets.h"
@@ -159,7 +158,7 @@ void sweep(int b, T *data, int64_t stride, int64_t rows, int64_t width, scaling<
     if constexpr (bits < 4) sweep<T, bits + 1>(b, data, stride, rows, width, s);
 }
 
-/// `total` contiguous elements that hold transforms of 2^b each; all of it fits L1.
+/// `total` contiguous elements, transforms of 2^b each; all of it fits L1.
 template <typename T> void l1_block(const T *src, T *dst, int b, int64_t total, scaling<T> s) {
     int left = b - lane_bits<T>;
     if (left <= 0) return lane_sweep<T>(b, src, dst, total, s);
@@ -180,7 +179,6 @@ template <typename T> struct plain_row {
     T *data;
 
     static constexpr int64_t piece = int64_t{1} << 40; ///< columns that one sweep may take
-
     void block(int64_t at, int b, scaling<T> s) const {
         l1_block<T>(x + at, data + at, b, int64_t{1} << b, s);
     }
@@ -289,7 +287,6 @@ inline int64_t shared_rows(int64_t rows, int b, int leaf, simd_team team) {
     return team.size > 1 && b >= leaf + 3 ? rows % team.size : 0;
 }
 
-/// `parts`: numbers of an element.
 template <typename T>
 void plain_rows(const wht_simd_args &elements, simd_team team, int parts = 1) {
     wht_simd_args a = elements;
