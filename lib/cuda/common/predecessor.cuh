@@ -6,8 +6,7 @@
 //   are visible. Nothing may be read ahead, weights neither: the caller's kernel before this one
 //   may write anything. Nor may anything be written: it may still read what this one overwrites.
 // - No thread leaves before it has called it. A kernel whose threads did would be complete while
-// the
-//   one before still runs, and then the next, which waits for this one alone, would start too soon.
+//   the one before still runs, and the next, which waits for this one alone, would start too soon.
 //   With it, by induction, all kernels before are complete.
 // - start_successor() lets the next kernel start when all blocks have called it or ended: it claims
 //   nothing of what this kernel has written, so that it stands at the start. The next kernel's
