@@ -87,11 +87,11 @@ template <scalar S, int V, int Taps, bool Strided, bool Full>
 __global__ void __launch_bounds__(conv1d_btc_threads,
                                   conv1d_btc_blocks_per_sm(S, Taps, Strided ? 1 : V, Full))
     conv1d_fwd_btc(const __grid_constant__ conv1d_fwd_args a) {
-    const int64_t lines = static_cast<int64_t>(a.strips.d) * a.batch;
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_place at = conv1d_place_of(a.across, block, threadIdx.x, conv1d_btc_threads);
-        if (at.line >= lines) continue;
+        // The product is not kept: its registers are those that the tile lacks.
+        if (at.line >= static_cast<int64_t>(a.strips.d) * a.batch) continue;
         const uint32_t line = static_cast<uint32_t>(at.line);
         if constexpr (conv1d_btc_tiled(Taps, Strided ? 1 : V, Full)) {
             conv1d_btc_tile_body<S, V, Taps>(a, line, at.item);
