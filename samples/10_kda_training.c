@@ -37,7 +37,6 @@ struct parameters {
     alignas(16) float dt_bias[H][K];
     alignas(16) float a_log[H];
 };
-enum { BIASES = H * K };
 
 static alignas(16) float q[T][H][K], k[T][H][K], v[T][H][V], g[T][H][K], beta[T][H],
     target[OUTPUTS];
@@ -68,20 +67,24 @@ static double loss_of(const float *o, float *d_o) {
 /* with + size * direction */
 static struct parameters moved(struct parameters with, const struct parameters *direction,
                                float size) {
-    for (int i = 0; i < BIASES; ++i) with.dt_bias[0][i] += size * direction->dt_bias[0][i];
-    for (int h = 0; h < H; ++h) with.a_log[h] += size * direction->a_log[h];
+    for (int h = 0; h < H; ++h) {
+        for (int i = 0; i < K; ++i) with.dt_bias[h][i] += size * direction->dt_bias[h][i];
+        with.a_log[h] += size * direction->a_log[h];
+    }
     return with;
 }
 
 static double dot(const struct parameters *a, const struct parameters *b) {
     double sum = 0;
-    for (int i = 0; i < BIASES; ++i) sum += a->dt_bias[0][i] * b->dt_bias[0][i];
-    for (int h = 0; h < H; ++h) sum += a->a_log[h] * b->a_log[h];
+    for (int h = 0; h < H; ++h) {
+        for (int i = 0; i < K; ++i) sum += a->dt_bias[h][i] * b->dt_bias[h][i];
+        sum += a->a_log[h] * b->a_log[h];
+    }
     return sum;
 }
 
 static void draw(struct parameters *p) {
-    fill(p->dt_bias[0], BIASES, 1);
+    for (int h = 0; h < H; ++h) fill(p->dt_bias[h], K, 1);
     fill(p->a_log, H, 1);
 }
 

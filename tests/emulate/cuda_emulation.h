@@ -244,8 +244,9 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
     return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
 }
 inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<int64_t>(a) * b >> 32); }
+__extension__ typedef unsigned __int128 emulated_uint128;
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-    return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+    return static_cast<unsigned long long>(static_cast<emulated_uint128>(a) * b >> 64);
 }
 inline int __float2int_rn(float v) { return static_cast<int>(std::nearbyint(v)); }
 inline int __double2int_rn(double v) { return static_cast<int>(std::nearbyint(v)); }
