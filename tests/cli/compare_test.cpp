@@ -27,11 +27,14 @@ TEST_CASE("the reference of a token") {
 
 TEST_CASE("floats: the bound is (k + m) u and half an ulp") {
     const token_parts parts = split_token("wht:f32:n1024");
-    const tolerance tol = wht_tolerance(parts, PLAIT_F32, PLAIT_F32, false);
+    const tolerance tol = wht_tolerance(parts, PLAIT_F32, PLAIT_F32, rounding::sums);
     CHECK(tol.relative == 11 * std::ldexp(1.0, -24));
-    CHECK(wht_tolerance(parts, PLAIT_F16, PLAIT_F16, true).relative == 11 * std::ldexp(1.0, -11));
-    CHECK(wht_tolerance(split_token("wht:f64:n24.h12s"), PLAIT_F64, PLAIT_F64, false).relative ==
-          13 * std::ldexp(1.0, -53));
+    CHECK(wht_tolerance(parts, PLAIT_F32, PLAIT_F32, rounding::tf32).relative ==
+          tol.relative + std::ldexp(1.0, -10)); // operands of two products
+    CHECK(wht_tolerance(parts, PLAIT_F16, PLAIT_F16, rounding::stored).relative ==
+          11 * std::ldexp(1.0, -11));
+    CHECK(wht_tolerance(split_token("wht:f64:n24.h12s"), PLAIT_F64, PLAIT_F64, rounding::sums)
+              .relative == 13 * std::ldexp(1.0, -53));
 
     std::vector<double> want(64, 1.0);
     std::vector<float> got(64, 1.0f);
@@ -45,7 +48,8 @@ TEST_CASE("floats: the bound is (k + m) u and half an ulp") {
 }
 
 TEST_CASE("non-finite values must be where they belong") {
-    const tolerance tol = wht_tolerance(split_token("wht:f16:n4"), PLAIT_F16, PLAIT_F16, false);
+    const tolerance tol =
+        wht_tolerance(split_token("wht:f16:n4"), PLAIT_F16, PLAIT_F16, rounding::sums);
     const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
     const auto ratio = [&](double got, double want) {
         uint16_t bits;
@@ -81,9 +85,9 @@ TEST_CASE("one wrong element in one transform is found") {
     };
     const std::unique_ptr<checker> judge = make_checker(token, tensors);
     const std::vector<int64_t> all = pick_parts(40, 40);
-    CHECK(judge->check(all, false, from, from).values.ratio == 0);
+    CHECK(judge->check(all, rounding::sums, from, from).values.ratio == 0);
     y[17 * 32 + 3] = 0.01f;
-    const deviation d = judge->check(all, false, from, from).values;
+    const deviation d = judge->check(all, rounding::sums, from, from).values;
     CHECK(d.ratio > 1);
     CHECK(d.worst == 17);
     CHECK(d.compared == 40);

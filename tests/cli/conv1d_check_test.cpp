@@ -46,8 +46,8 @@ struct computed {
                 gather(s, all.at(s.part.role).data(), packed);
             };
         };
-        return judge->check(pick_parts(judge->parts(), judge->parts()), false, from(before),
-                            from(after));
+        return judge->check(pick_parts(judge->parts(), judge->parts()), rounding::sums,
+                            from(before), from(after));
     }
     /// The ratio with the last element of `role` moved by `by`.
     double off_by(plait_role role, double by) {
