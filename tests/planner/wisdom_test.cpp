@@ -84,7 +84,7 @@ TEST_CASE("wisdom: lines of nobody and torn lines are skipped and counted") {
         line(token, "cuda/8.0/108sm/NVIDIA A100", tiled, rev, "1e-3"),
         line(token, "", tiled, rev, "1e-3"),
         line(token, here, "wht.cuda.unheard_of", "1", "1e-3"),
-        line("kda.fwd:bf16:b1", here, "kda.fwd.cuda.chunk64", "1", "1e-3"),
+        line("kda.fwd:bf16:b1", here, "kda.fwd.cuda.unheard_of", "1", "1e-3"),
         line(token, here, tiled, std::to_string(candidate_named(tiled).revision + 1), "1e-3"),
         line(token, here, tiled, "0", "1e-3"),
         line(token, here, tiled, "one", "1e-3"),
