@@ -121,7 +121,7 @@ void wht_descriptor::check_types() const {
         contradiction("scale=", scale_, " is not between ", double{FLT_MIN}, " and ",
                       double{FLT_MAX}, ", the range of f32, in which x=", x.name, " and y=", y.name,
                       " accumulate");
-    if (bound_ && x.what == kind::complex)
+    if (bound_ && (x.what == kind::complex || x.what == kind::bit))
         contradiction("bound=", *bound_, " is a promise about integers, and x is ", x.name);
 }
 
