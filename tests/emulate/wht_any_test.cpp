@@ -47,7 +47,7 @@ TEST_CASE("emulated wht.any: random problems of every form") {
         filling how = random.pick({filling::uniform, filling::integers, filling::huge});
         const wht_call call = random_call(random, 9);
         if (how == filling::huge && !is_integer(call.x)) how = filling::integers;
-        check_any(call, how, random, 3);
+        if (!call.needs_definition()) check_any(call, how, random, 3);
     }
 }
 
