@@ -5,7 +5,7 @@
 
 // Sanitizers make the compiler ten times as slow; fewer levels find the same errors.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define PLAIT_FEWER_TARGETS (HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#    define PLAIT_FEWER_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
 #else
 #    define PLAIT_FEWER_TARGETS 0
 #endif
