@@ -10,7 +10,7 @@
 // channel is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one
 // rounding. Bytes: x, dy, dx once (r = 1.5 copies). Instructions an element (bf16, K = 4,
 // SiLU): 35.5 in the middle of rows of 4096, 40 in rows of 2048, 51 where rows of 2047 begin
-// anywhere, 64 with 64 packed sequences in 32768. Measured on an H200, time against a copy: 1.70
+// anywhere. Measured on an H200 before borders were left to bwd_bct_fix, time against a copy: 1.70
 // (rows of 4096), 1.94 (10240 rows of 2048). Not for f64, mixed types of x, dy, dx, or K > 32
 // (conv1d.bwd_any).
 #pragma once

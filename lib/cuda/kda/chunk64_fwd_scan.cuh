@@ -1,7 +1,6 @@
 // kda.chunk64_fwd_scan: the chunks of a sequence in turn, U = M (beta (V - k+ S)), O = q+ S + A U,
 // S = gamma S + kR^T U.
-//   layout   the state is transposed, [values][keys] f32 in accumulators of tensor cores; a warp
-//   has
+//   layout   the state is transposed, [values][keys] f32 in accumulators; a warp has
 //            16 values and all keys, so that nothing of a step leaves the warp: packed to bf16 its
 //            accumulators are A of S^T k+^T and at once B of q+ S; R^T and U^T likewise
 //   loads    records by one bulk copy each, V by cp.async, up to two chunks ahead; one barrier a

@@ -7,10 +7,10 @@
 // Hence no block exits or is sent to while others need its words. In place works: a block stores
 // when all parts have come. Limits: 16-byte bases and row strides, row strides >= n, sm_90.
 // Precision: f32 sums for 16-bit types and f32, f64 for f64; one scaling and rounding at the store.
-// Measured on an H200, time / copy: f32 2^16..2^19 1.16, 1.25, 1.44, 1.60;
-// f64 1.11, 1.18, 1.41, 1.56; 16 bits 1.8 to 2.7. In parts of 128 KB a block is alone on its SM, so
-// that its phases follow each other, and clusters of 16 reach 112 of 132 SMs. The network (3.3 TB/s
-// of 2.1 needed) is no bound.
+// Measured on an H200, time / copy (benchmarks/results): f32 2^16..2^19 1.12, 1.25, 1.45, 1.59;
+// in a probe f64 1.11, 1.18, 1.41, 1.56, 16 bits 1.8 to 2.7. In parts of 128 KB a block is alone on
+// its SM, so that its phases follow each other, and clusters of 16 reach 112 of 132 SMs. The
+// network (3.3 TB/s of 2.1 needed) is no bound.
 #pragma once
 
 #include "lib/cuda/common/cluster.cuh"
