@@ -12,9 +12,8 @@
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
 //            but once) and 16 KiB of V, writes 16 KiB of O. With O in a kernel of its own S and U
 //            would go through memory: 304 KiB in all of prep and scan instead of 210
-//   bound    232 products of 16 x 8 x 16 and 116 ldmatrix for a warp and chunk: 1400 cycles of
-//   tensor
-//            cores for 64 values, 3700 of shared memory for 128 (estimate: 6 cycles a product)
+//   bound    232 products of 16 x 8 x 16 and 116 ldmatrix for a warp and chunk: 1400 cycles of the
+//            tensor cores for 64 values, 3700 of shared memory for 128 (estimates)
 #pragma once
 
 #include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
