@@ -67,6 +67,7 @@ kernel_list list_kda_chunk16_a();
 kernel_list list_kda_chunk16_grad();
 kernel_list list_kda_common(); ///< kda.offsets, kda.gaps
 kernel_list list_kda_fwd_recurrent();
+kernel_list list_kda_fwd_recurrent_few();
 kernel_list list_kda_chunk64_prep_k64();
 kernel_list list_kda_chunk64_prep_k128();
 kernel_list list_kda_chunk64_prep_k192();

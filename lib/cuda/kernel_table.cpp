@@ -64,6 +64,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_chunk16_a,
         list_kda_chunk16_grad,
         list_kda_fwd_recurrent,
+        list_kda_fwd_recurrent_few,
         list_kda_chunk64_prep_k64,
         list_kda_chunk64_prep_k128,
         list_kda_chunk64_prep_k192,

@@ -65,6 +65,23 @@ TEST_CASE("kda chunk64: records and shared memory") {
             CHECK(shape.stages >= 2);
             CHECK(shape.stage % 16 == 0);
         }
+        for (const int warps : {4, 8}) {
+            if (warps != 4 && keys != 128) continue; // not instantiated
+            const impl::kda64_forward_shape shape = impl::kda64_forward_shape_of(keys, warps);
+            CHECK(shape.bytes <= impl::kda64_scan_shared_most);
+            CHECK(shape.stages >= 2);
+            for (const int at : {shape.record, shape.v, shape.counters}) CHECK(at % 16 == 0);
+            CHECK(shape.counters - shape.v == 2 * warps * impl::kda64_warp_values);
+        }
+        if (keys == 128) {
+            const impl::kda64_split_shape split = impl::kda64_split_shape_of(keys);
+            CHECK(split.bytes <= impl::kda64_scan_shared_most);
+            for (const int at : {split.first, split.second, split.rest, split.v, split.share,
+                                 split.each, split.counters})
+                CHECK(at % 16 == 0);
+            CHECK(split.first + split.second == r.bytes);
+            CHECK(split.first == r.q); // the second part begins with q+
+        }
     }
     for (const int keys : {64, 128}) {
         const impl::kda64_grad_shared s = impl::kda64_grad_shared_of(keys);
