@@ -46,6 +46,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_fwd_btc_f32,
         list_conv1d_fwd_btc_f16,
         list_conv1d_fwd_btc_bf16,
+        list_conv1d_fwd_btc_pairs,
         list_conv1d_fwd_bct_tiled_f32,
         list_conv1d_fwd_bct_tiled_f16,
         list_conv1d_fwd_bct_tiled_bf16,
