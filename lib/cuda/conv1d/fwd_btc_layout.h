@@ -81,7 +81,7 @@ constexpr int64_t conv1d_btc_groups(int64_t channels, int taps, int vector) {
 PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, bool full) {
     if (taps == 4) {
         if (vector == 1) return full ? 5 : 6;
-        if (full) return s == scalar::f16 ? 5 : 6;
+        if (full) return s == scalar::bf16 ? 6 : 5;
         return s == scalar::f32 ? 5 : 7; // of tiles
     }
     if (vector > 1) return taps == 8 && s == scalar::f32 && !full ? 4 : 3;

@@ -89,9 +89,7 @@ PLAIT_HD constexpr int conv1d_update_samples(int vector) {
 }
 
 /// Blocks that registers leave room for on an SM.
-PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector, bool half) {
-    return vector < 4 ? 16 : half ? 10 : 8;
-}
+PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector) { return vector < 4 ? 16 : 8; }
 
 /// Element of what a thread loads of the state: sample d before the current one of its channel i.
 /// Access j holds elements j * vector ...
@@ -215,8 +213,7 @@ constexpr conv1d_launch conv1d_update_single_launch(conv1d_update_args &a, int v
 /// The same of the variants for any number of samples.
 constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
                                              conv1d_update_state how, int64_t sms) {
-    const int64_t resident =
-        sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector, conv1d_is_half(a.x_type));
+    const int64_t resident = sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector);
     a.row_sets = conv1d_update_single(vector)
                      ? a.batch
                      : conv1d_update_sets(a.batch, a.channels / vector, resident);

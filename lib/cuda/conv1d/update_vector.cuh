@@ -164,8 +164,7 @@ __device__ __forceinline__ void conv1d_update_rows(const conv1d_update_args &a, 
 }
 
 template <scalar S, int V, int K, conv1d_update_state How>
-__global__ void __launch_bounds__(conv1d_update_threads,
-                                  conv1d_update_blocks_per_sm(V, conv1d_is_half(S)))
+__global__ void __launch_bounds__(conv1d_update_threads, conv1d_update_blocks_per_sm(V))
     conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
