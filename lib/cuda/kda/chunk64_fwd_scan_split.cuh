@@ -1,7 +1,7 @@
-// kda.chunk64_fwd_scan for few heads (variant k128.w2): what does not lie between one state and the
-// next is the work of other warps. Two warps have 16 values each and all keys, as in the kernel for
-// many heads; two more make O = q+ S + A U of the chunk before from what those hand over in shared
-// memory, S and u as words of operands. One barrier a chunk.
+// kda.chunk64_fwd_scan: for few heads (variant k128.w2). What does not lie between one state and
+// the next is the work of other warps. Two warps have 16 values each and all keys, as in the kernel
+// for many heads; two more make O = q+ S + A U of the chunk before from what those hand over in
+// shared memory, S and u as words of operands. One barrier a chunk.
 //   chain    148 products of 16 x 8 x 16 for a warp and chunk instead of 232, each warp with a
 //            scheduler to itself
 //   loads    the two parts of a record have a ring each: the second is needed a chunk later

@@ -80,7 +80,7 @@ constexpr kda_state_access kda_few_access(const kda_problem &p) {
     constexpr int64_t most = INT32_MAX;
     const kda_state_view &in = p.state_in, &out = p.state_out, &any = in.used() ? in : out;
     if ((p.dim_k != 64 && p.dim_k != 128) || p.dim_v % kda_few_columns != 0 || p.dim_v == 0 ||
-        p.longest() > kda_few_tokens || !any.used() ||
+        p.value_heads < 1 || p.longest() > kda_few_tokens || !any.used() ||
         (any.type != scalar::f32 && any.type != scalar::bf16) ||
         (out.used() && out.type != any.type))
         return kda_state_access::elements;
