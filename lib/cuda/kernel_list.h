@@ -14,14 +14,23 @@ kernel_list list_wht_any_float();
 kernel_list list_wht_any_integer();
 kernel_list list_wht_block_f32();
 kernel_list list_wht_block_f64();
+kernel_list list_wht_block_i32();
+kernel_list list_wht_block_i64();
+kernel_list list_wht_block_c64();
+kernel_list list_wht_block_c128();
 kernel_list list_wht_block_f16();
 kernel_list list_wht_block_bf16();
 kernel_list list_wht_block_widen(); ///< f16 and bf16 to f32
+kernel_list list_wht_fused_f32();
+kernel_list list_wht_fused_f64();
+kernel_list list_wht_fused_f16();
+kernel_list list_wht_fused_bf16();
 kernel_list list_wht_cluster_f32();
 kernel_list list_wht_cluster_f64();
 kernel_list list_wht_cluster_half();
 kernel_list list_wht_columns_tiled_f32();
 kernel_list list_wht_columns_tiled_f64();
+kernel_list list_wht_columns_tiled_integer(); ///< i32, i64
 kernel_list list_wht_columns_tiled_half();
 kernel_list list_wht_columns_tiled_pairs();  ///< 16-bit, aligned
 kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16

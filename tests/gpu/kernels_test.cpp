@@ -117,10 +117,26 @@ TEST_CASE("kernels: rows of every length, F16 and BF16, aligned and not, in and 
     rows_of_every_length({PLAIT_F16, PLAIT_BF16});
 }
 
+TEST_CASE("kernels: rows of integers and of complex numbers") {
+    rng random(config().seed);
+    for (const plait_dtype type : {PLAIT_I32, PLAIT_I64, PLAIT_C64, PLAIT_C128}) {
+        const int longest = bytes_of(type) == 4 ? 16 : bytes_of(type) == 8 ? 15 : 14;
+        for (int k = 0; k <= longest; ++k)
+            for (int which = 0; which < 3; ++which)
+                check_by("wht.cuda.block",
+                         variant(type, type, k <= 6 ? 1027 : 5, int64_t{1} << k, which),
+                         PLAIT_MATH_DEFAULT, random);
+        for (int k = longest + 1; k <= longest + 3; ++k)
+            check_by("wht.cuda.two_pass.tiled", variant(type, type, 2, int64_t{1} << k, k % 2),
+                     PLAIT_MATH_DEFAULT, random);
+    }
+}
+
 TEST_CASE("kernels: which of the compiled ones ran") {
     using namespace plait::impl;
     std::set<std::string> compiled;
-    const scalar types[] = {scalar::f32, scalar::f64, scalar::f16, scalar::bf16, scalar::i32};
+    const scalar types[] = {scalar::f32,  scalar::f64, scalar::f16,
+                            scalar::bf16, scalar::i32, scalar::i64};
     wht_launch l{};
     for (scalar x : types)
         for (scalar y : types)
@@ -139,8 +155,9 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.l2 ") + l.variant);
                     if (wht_mma16_launch(x, y, k, vector, &l))
                         compiled.insert(std::string("wht.mma16 ") + l.variant);
-                    if (wht_block_launch(x, y, k, vector, &l))
-                        compiled.insert(std::string("wht.block ") + l.variant);
+                    for (const int parts : {0, 1})
+                        if (wht_block_launch(x, y, k, vector, &l, parts))
+                            compiled.insert(std::string("wht.block ") + l.variant);
                     if (wht_columns_shuffle_launch(x, y, k, 40, vector, &l))
                         compiled.insert(std::string("wht.columns_shuffle ") + l.variant);
                     if (wht_columns_tiled_launch(x, y, k, 40, vector, &l))
