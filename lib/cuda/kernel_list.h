@@ -12,6 +12,10 @@ struct kernel_list {
 
 kernel_list list_wht_any_float();
 kernel_list list_wht_any_integer();
+kernel_list list_wht_widen();
+kernel_list list_wht_factor();
+kernel_list list_wht_finish();
+kernel_list list_wht_around_small(); ///< wht.groups, wht.clear, wht.chains, wht.rows_status
 kernel_list list_wht_block_f32();
 kernel_list list_wht_block_f64();
 kernel_list list_wht_block_i32();

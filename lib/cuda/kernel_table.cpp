@@ -9,6 +9,10 @@ const void *find_kernel(const char *kernel, const char *variant) {
     static constexpr list_fn lists[] = {
         list_wht_any_float,
         list_wht_any_integer,
+        list_wht_widen,
+        list_wht_factor,
+        list_wht_finish,
+        list_wht_around_small,
         list_wht_block_f32,
         list_wht_block_f64,
         list_wht_block_i32,

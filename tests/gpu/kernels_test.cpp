@@ -164,9 +164,16 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.columns_tiled ") + l.variant);
                 }
     compiled.insert("wht.l2_reset u32");
+    for (const char *one :
+         {"wht.groups any", "wht.clear i64", "wht.chains i64", "wht.rows_status i32"})
+        compiled.insert(one);
+    for (const char *number : {"f32", "f64", "c64", "c128", "integer"})
+        for (const char *kernel : {"wht.widen ", "wht.finish "})
+            compiled.insert(std::string(kernel) + number);
     for (int n = 0; n < wht_any_numbers; ++n)
-        compiled.insert(std::string("wht.any ") +
-                        wht_any_number_name(static_cast<wht_any_number>(n)));
+        for (const char *kernel : {"wht.any ", "wht.factor "})
+            compiled.insert(std::string(kernel) +
+                            wht_any_number_name(static_cast<wht_any_number>(n)));
     const std::set<std::string> ran = noted_steps();
     int missing = 0;
     for (const std::string &one : compiled)
