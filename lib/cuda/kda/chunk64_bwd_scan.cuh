@@ -15,18 +15,24 @@
 
 namespace plait::impl::cuda {
 
-/// x += a X for a lower triangular tile X, of which a has the rows as columns.
-__device__ __forceinline__ void kda64_through_triangle(const char *tile, int lane,
-                                                       const uint32_t (&a)[4][4],
-                                                       float (&x)[8][mma_items_d]) {
+/// x += a X for a lower triangular tile X, of which a has the rows as columns; with what packing a
+/// has lost, or without.
+template <bool Rest>
+__device__ __forceinline__ void
+kda64_through_triangle(const char *tile, int lane, const uint32_t (&a)[4][4],
+                       const uint32_t (&rest)[4][4], float (&x)[8][mma_items_d]) {
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
+    for (int k = 0; k < 4; ++k) {
 #pragma unroll
-        for (int k = t; k < 4; ++k) {
+        for (int t = 0; t <= k; ++t) {
             uint32_t b[4];
             load_matrices_transposed(b, tile + kda64_at_bt(64, 16 * k, 16 * t, lane));
             mma_add<scalar::bf16>(x[2 * t], a[k], {b[0], b[1]});
             mma_add<scalar::bf16>(x[2 * t + 1], a[k], {b[2], b[3]});
+            if constexpr (Rest) {
+                mma_add<scalar::bf16>(x[2 * t], rest[k], {b[0], b[1]});
+                mma_add<scalar::bf16>(x[2 * t + 1], rest[k], {b[2], b[3]});
+            }
         }
     }
 }
@@ -140,14 +146,16 @@ __global__ void __launch_bounds__(32 * Warps)
                                              kda64_at_at(shape.values, 16 * k, 16 * warp, lane));
             float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
             kda64_through_keys<Keys, true>(stage + r.kr, lane, s, x);
-            kda64_through_triangle(stage + r.a, lane, d_o, x);
+            kda64_through_triangle<false>(stage + r.a, lane, d_o, d_o, x);
+            // While sums of du come in.
+            kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
+            kda64_add_rows<Keys>(stage + r.q, lane, d_o, s);
 #    pragma unroll
             for (int k = 0; k < 4; ++k) {
                 kda64_pack(x[2 * k], x[2 * k + 1], packed[k]);
                 kda64_pack_rest(x[2 * k], x[2 * k + 1], packed[k], rest[k]);
             }
-            kda64_through_triangle(stage + r.m, lane, packed, y);
-            kda64_through_triangle(stage + r.m, lane, rest, y);
+            kda64_through_triangle<true>(stage + r.m, lane, packed, rest, y);
 #    pragma unroll
             for (int k = 0; k < 4; ++k) kda64_pack(y[2 * k], y[2 * k + 1], packed[k]);
             kda64_keep_words(a.adjoints + at * kda64_tile_bytes(slices * shape.values, 64),
@@ -170,10 +178,7 @@ __global__ void __launch_bounds__(32 * Warps)
                     rest[k][i] = negate_pair(rest[k][i]);
                 }
             }
-            kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
-            kda64_add_rows<Keys>(stage + r.q, lane, d_o, s);
-            kda64_add_rows<Keys>(stage + r.k, lane, packed, s);
-            kda64_add_rows<Keys>(stage + r.k, lane, rest, s);
+            kda64_add_rows<Keys>(stage + r.k, lane, packed, rest, s);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.dstate_in != nullptr)

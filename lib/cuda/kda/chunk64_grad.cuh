@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys))
             if (self == 0) {
                 *place = {at, h, hv, record, place->phase ^ 1};
                 counter_expect(counter, 2 * state_bytes + 2 * row_bytes);
-                bulk_load(shared + s.written, a.written + 2 * record * row_bytes, row_bytes,
+                bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes,
                           counter);
                 bulk_load(shared + s.adjoints, a.adjoints + record * row_bytes, row_bytes,
                           counter);
