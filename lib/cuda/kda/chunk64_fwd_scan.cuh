@@ -7,7 +7,7 @@
 //            itself, a chunk ahead; one barrier a chunk, behind which the stage before is filled
 //   precise  S, R = beta (V - k+ S) and all sums f32; V is what was given; operands bf16. U = R +
 //            (M - I) R, the first of which is exact
-//   keep     for backward: S of each chunk and U with its rest instead of O. What bf16 leaves of S,
+//   keep     for backward: S of each chunk and U instead of O. What bf16 leaves of S,
 //            R and U is then a second product
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
 //            but once) and 16 KiB of V, writes 16 KiB of O. With O in a kernel of its own S and U
@@ -317,9 +317,8 @@ __global__ void __launch_bounds__(32 * Warps)
             kda64_solve<Keep>(stage + r.m, lane, x, left, left_rest, u, u_rest);
             if constexpr (Keep) {
                 const int rows = kda64_tile_bytes(slices * shape.values, 64);
-                char *tile = a.written + 2 * record * rows;
+                char *tile = a.written + record * rows;
                 kda64_keep_words(tile, static_cast<int>(value), lane, u);
-                kda64_keep_words(tile + rows, static_cast<int>(value), lane, u_rest);
                 record += p.value_heads;
             }
             if constexpr (!Keep) {
