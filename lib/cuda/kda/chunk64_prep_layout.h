@@ -84,7 +84,10 @@ inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
     a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
     kda_launch l{"", 32 * kda64_prep_warps, kda_grid(a.blocks), kda64_prep_shared_of(keys).bytes};
-    kda64_name(l.variant, keys);
+    int at = kda64_name(l.variant, keys);
+    const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
+    for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
+    l.variant[at] = 0;
     return l;
 }
 
