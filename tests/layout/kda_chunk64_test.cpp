@@ -103,16 +103,41 @@ TEST_CASE("kda chunk64: records and shared memory") {
             CHECK(shape.stages >= 2);
             CHECK(shape.stage % 16 == 0);
         }
+        for (const int warps : {4, 8}) {
+            if (warps != 4 && keys != 128) continue; // not instantiated
+            const impl::kda64_forward_shape shape = impl::kda64_forward_shape_of(keys, warps);
+            CHECK(shape.bytes <= impl::kda64_scan_shared_most);
+            CHECK(shape.stages >= 2);
+            for (const int at : {shape.record, shape.v, shape.counters}) CHECK(at % 16 == 0);
+            CHECK(shape.counters - shape.v == 2 * warps * impl::kda64_warp_values);
+        }
+        if (keys == 128) {
+            const impl::kda64_split_shape split = impl::kda64_split_shape_of(keys);
+            CHECK(split.bytes <= impl::kda64_scan_shared_most);
+            for (const int at : {split.first, split.second, split.rest, split.v, split.share,
+                                 split.each, split.counters})
+                CHECK(at % 16 == 0);
+            CHECK(split.first + split.second == r.bytes);
+            CHECK(split.first == r.q); // the second part begins with q+
+        }
     }
-    for (const int keys : {64, 128}) {
-        const impl::kda64_grad_shared s = impl::kda64_grad_shared_of(keys);
-        CHECK(s.bytes <= impl::kda64_scan_shared_most);
-        // Factors lie where states were, dq and dk where gradients, u and w were.
-        CHECK(impl::kda64_operand_bytes(keys) <= s.gradients - s.states);
-        CHECK(4 * 64 * keys <= s.written - s.gradients);
-        CHECK(4 * 64 * keys <= s.d_o - s.written);
-        CHECK(s.counter % 8 == 0);
-    }
+    for (const int keys : {64, 128})
+        for (const int values : {64, 128})
+            for (const bool shared_heads : {false, true}) {
+                const impl::kda64_grad_shared s =
+                    impl::kda64_grad_shared_of(keys, values, shared_heads);
+                CHECK(s.bytes <= impl::kda64_scan_shared_most);
+                // What halves say lies where states were, decays before tiles that are still read.
+                CHECK(impl::kda64_grad_words(keys) <= s.written - s.states);
+                CHECK(4 * 64 * keys <=
+                      (s.decays == s.written ? s.q - s.decays : s.near - s.decays));
+                CHECK(2 * 4 * 64 * (keys / 16) <= s.sums - s.pairs);
+                CHECK(s.k - s.q == impl::kda64_tile_bytes(64, keys));
+                CHECK(4 * impl::kda64_grad_threads(keys) / 32 <= s.totals - s.near);
+                for (const int at : {s.gradients, s.d_o, s.q, s.pairs, s.sums, s.decays, s.near,
+                                     s.totals, s.place, s.counter})
+                    CHECK(at % 16 == 0);
+            }
     CHECK(impl::kda64_record_of(128).bytes == 66304);
     // Two blocks of an SM, each with what the system takes.
     CHECK(2 * (impl::kda64_prep_shared_of(128).bytes + 1024) <= 228 * 1024);
