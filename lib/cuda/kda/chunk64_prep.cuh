@@ -150,7 +150,8 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
     auto *totals = reinterpret_cast<float *>(shared + s.totals);
     auto *scales = reinterpret_cast<float *>(shared + s.scales);
     const int left = at.rows - 8 * warp, dim_k = static_cast<int>(p.dim_k);
-    const int64_t token = left > 0 ? at.token + 8 * warp : at.token, h = hv / p.group();
+    const int64_t token = left > 0 ? at.token + 8 * warp : at.token,
+                  h = static_cast<uint32_t>(hv) / static_cast<uint32_t>(a.group);
     kda64_rows_q<Keys, S> q = {
         {p.q, a.in.q, kda_at(p.q, at.row, token, h), lane, left, dim_k, a.wide_q}, {}};
     const kda64_source<Keys> from_k = {p.k,   a.in.k,  kda_at(p.k, at.row, token, h), lane, left,
