@@ -44,11 +44,14 @@ int scan_warps(const kda_problem &p, const profile &device) {
     return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
 }
 
-/// Pieces of 8 values of V or DO are 16 aligned bytes.
-bool values_aligned(const kda_problem &p, const kda_view &v) {
+/// Pieces of 8 channels are 16 aligned bytes.
+bool channels_aligned(const kda_problem &p, const kda_view &v, int64_t heads, int64_t channels) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
-    return v.c == 1 && v.align >= 16 && p.dim_v % 8 == 0 && fits(p.batch, v.b) &&
-           fits(p.length, v.t) && fits(p.value_heads, v.h);
+    return v.c == 1 && v.align >= 16 && channels % 8 == 0 && fits(p.batch, v.b) &&
+           fits(p.length, v.t) && fits(heads, v.h);
+}
+bool values_aligned(const kda_problem &p, const kda_view &v) {
+    return channels_aligned(p, v, p.value_heads, p.dim_v);
 }
 
 /// Of a chunk and head: a state, and rows of values. The scan back has four warps to a block.
@@ -106,7 +109,9 @@ verdict applicable(const problem &problem, const profile &device) {
     if (backward)
         shared = std::max<int64_t>(
             {shared, kda64_fwd_scan_shape_of(kda64_keys(p.dim_k), backward_warps).bytes,
-             kda64_grad_shared_of(kda64_keys(p.dim_k)).bytes});
+             kda64_grad_shared_of(kda64_keys(p.dim_k), static_cast<int>(values_of(p)),
+                                  p.group() > 1)
+                 .bytes});
     if (shared > device.smem_per_block)
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
@@ -248,6 +253,9 @@ void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
     kda_chunk64_grad_args args{};
     args.p = p;
     args.least_beta = least_beta(p);
+    args.vector_q = channels_aligned(p, p.q, p.heads, p.dim_k);
+    args.vector_k = channels_aligned(p, p.k, p.heads, p.dim_k);
+    args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
     kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +
