@@ -12,6 +12,10 @@ struct kernel_list {
 
 kernel_list list_wht_any_float();
 kernel_list list_wht_any_integer();
+kernel_list list_wht_widen();
+kernel_list list_wht_factor();
+kernel_list list_wht_finish();
+kernel_list list_wht_around_small(); ///< wht.groups, wht.clear, wht.chains, wht.rows_status
 kernel_list list_wht_block_f32();
 kernel_list list_wht_block_f64();
 kernel_list list_wht_block_i32();
@@ -50,6 +54,7 @@ kernel_list list_conv1d_fwd_masks();
 kernel_list list_conv1d_fwd_btc_f32();
 kernel_list list_conv1d_fwd_btc_f16();
 kernel_list list_conv1d_fwd_btc_bf16();
+kernel_list list_conv1d_fwd_btc_pairs();
 kernel_list list_conv1d_fwd_bct_tiled_f32();
 kernel_list list_conv1d_fwd_bct_tiled_f16();
 kernel_list list_conv1d_fwd_bct_tiled_bf16();
@@ -76,6 +81,7 @@ kernel_list list_kda_chunk16_a();
 kernel_list list_kda_chunk16_grad();
 kernel_list list_kda_common(); ///< kda.offsets, kda.gaps
 kernel_list list_kda_fwd_recurrent();
+kernel_list list_kda_fwd_recurrent_few();
 kernel_list list_kda_chunk64_prep_k64();
 kernel_list list_kda_chunk64_prep_k128();
 kernel_list list_kda_chunk64_prep_k192();

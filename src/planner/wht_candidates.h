@@ -27,8 +27,9 @@ struct wht_rows {
     int64_t flops() const { return elements() * (log_n - parts + (scale != 1.0 ? 1 : 0)); }
 };
 
-/// What wht.cpu.ref alone computes, in words; "" for a problem that other candidates may take. The
-/// first rule of every other candidate. A candidate that learns one of these looks at it itself.
+/// What wht.cpu.ref and wht.cuda.composed alone compute, in words; "" for a problem that other
+/// candidates may take. The first rule of every other candidate. A candidate that learns one of
+/// these looks at it itself.
 verdict wht_ref_only(const problem &);
 
 /// "" and the rows, or why the problem is not of this shape. Types are not looked at, and where it
@@ -105,5 +106,9 @@ pipeline wht_cuda_columns_build(const problem &, const profile &);
 verdict wht_cuda_any_applicable(const problem &, const profile &);
 cost wht_cuda_any_estimate(const problem &, const profile &);
 pipeline wht_cuda_any_build(const problem &, const profile &);
+
+verdict wht_cuda_composed_applicable(const problem &, const profile &);
+cost wht_cuda_composed_estimate(const problem &, const profile &);
+pipeline wht_cuda_composed_build(const problem &, const profile &);
 
 } // namespace plait::impl

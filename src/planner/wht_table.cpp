@@ -11,6 +11,8 @@
 //   wht.cuda.kron_int8         wht.kron_int8
 //   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
+//   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
+//                              wht.factor, wht.any, wht.finish, wht.groups, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.lines              wht.lines, ...
@@ -49,6 +51,8 @@ static const std::vector<candidate> table = {
      wht_cuda_columns_applicable, wht_cuda_columns_estimate, wht_cuda_columns_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
+    {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_any_applicable, wht_cuda_any_estimate, wht_cuda_any_build, true},
     {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,

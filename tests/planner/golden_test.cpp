@@ -2,6 +2,7 @@
 // that reach a launch.
 #include "lib/cpu/wht/simd_args.h"
 #include "lib/cuda/wht/any_layout.h"
+#include "lib/cuda/wht/around_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
@@ -21,6 +22,11 @@ template <class Args> Args args_of(const step &s) {
     Args args;
     std::memcpy(&args, s.args.data(), sizeof args);
     return args;
+}
+
+template <int K> std::string walk_text(const wht_walk<K> &w) {
+    return text(" tiles=", w.tiles, " lines=", w.lines, " length=", w.length, " part=", w.part,
+                " outer=", w.axes);
 }
 
 std::string arguments(const step &s) {
@@ -66,6 +72,27 @@ std::string arguments(const step &s) {
                     " digits=", a.digits, " chunks=", a.chunks, " ordered=", a.axes,
                     " scale=", a.scale);
     }
+    if (s.kernel == "wht.widen") {
+        const auto a = args_of<wht_widen_args>(s);
+        return text(scalar_name(a.source.x), "->", scalar_name(a.source.w), walk_text(a.walk));
+    }
+    if (s.kernel == "wht.factor") {
+        const auto a = args_of<wht_factor_args>(s);
+        return text(scalar_name(a.source.x), "->", scalar_name(a.source.w), " order=", a.order,
+                    " bits=", a.bits, walk_text(a.walk));
+    }
+    if (s.kernel == "wht.finish") {
+        const auto a = args_of<wht_finish_args>(s);
+        return text(scalar_name(a.w_type), "->", a.stores ? scalar_name(a.y_type) : "nothing",
+                    walk_text(a.walk));
+    }
+    if (s.kernel == "wht.groups")
+        return text("amax=", scalar_name(args_of<wht_groups_args>(s).amax_type),
+                    walk_text(args_of<wht_groups_args>(s).walk));
+    if (s.kernel == "wht.clear") return text("zeros", walk_text(args_of<wht_clear_args>(s).walk));
+    if (s.kernel == "wht.chains") return text("places=", args_of<wht_chains_args>(s).places);
+    if (s.kernel == "wht.rows_status")
+        return text("count=", args_of<wht_rows_status_args>(s).count);
     if (s.kernel == "wht.l2_reset") return text("count=", args_of<wht_l2_reset_args>(s).count);
     if (s.kernel == "wht.simd") {
         const auto a = args_of<cpu::wht_simd_args>(s);
@@ -100,8 +127,8 @@ TEST_CASE("golden plans") {
             text += plan_of(token, device.facts, {});
             preferences wide;
             wide.math = PLAIT_MATH_F32;
-            const bool half =
-                p.find(PLAIT_Y)->dtype == PLAIT_F16 || p.find(PLAIT_Y)->dtype == PLAIT_BF16;
+            const tensor *y = p.find(PLAIT_Y);
+            const bool half = y && (y->dtype == PLAIT_F16 || y->dtype == PLAIT_BF16);
             if (half && device.facts.backend == PLAIT_CUDA && p.wht().axes > 0 && !p.empty &&
                 p.wht().axis[p.wht().axes - 1].length > 65536)
                 text += plan_of(token, device.facts, wide);

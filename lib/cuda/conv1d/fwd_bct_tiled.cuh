@@ -12,7 +12,7 @@
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
-#include "lib/cuda/conv1d/fwd_vector.cuh"
+#include "lib/cuda/conv1d/fwd_bct_wide.cuh"
 
 namespace plait::impl::cuda {
 
@@ -197,13 +197,20 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
 
 /// Masked: of rows with ids, masks say which taps count.
 template <scalar S, int Taps, bool Odd, bool Masked>
-__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(S, Taps, Masked))
+__global__ void __launch_bounds__(conv1d_bct_threads,
+                                  conv1d_bct_is_wide(Taps) && !Odd
+                                      ? conv1d_bct_wide_blocks_per_sm(Taps)
+                                      : conv1d_bct_blocks_per_sm(S, Taps, Masked))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
         if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
-        conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
+        if constexpr (conv1d_bct_is_wide(Taps) && !Odd) {
+            conv1d_bct_wide_body<S, Taps>(a, conv1d_bct_self_of(a, at));
+        } else {
+            conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
+        }
     }
 }
 

@@ -61,6 +61,12 @@ __device__ __forceinline__ int kda64_anew(int n) {
 #endif
     return n;
 }
+__device__ __forceinline__ int64_t kda64_anew(int64_t n) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(n));
+#endif
+    return n;
+}
 
 /// Where a lane points for ldmatrix: the operand A of rows and columns from (row, column) on, and B
 /// of two tiles of 8 columns, from tiles that have B's columns as rows.

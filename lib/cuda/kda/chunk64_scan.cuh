@@ -153,19 +153,49 @@ __device__ __forceinline__ void kda64_decay(const float *gamma, int lane,
     }
 }
 
-/// S^T += u^T rows.
+/// S^T += u^T rows. The sums of one step are all there are, so that none waits for another.
 template <int Keys>
 __device__ __forceinline__ void kda64_add_rows(const char *rows, int lane,
                                                const uint32_t (&u)[4][4],
                                                float (&s)[Keys / 8][mma_items_d]) {
 #pragma unroll
-    for (int t = 0; t < Keys / 16; ++t) {
+    for (int k = 0; k < 4; ++k) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int t = 0; t < Keys / 16; ++t) {
             uint32_t b[4];
             load_matrices_transposed(b, rows + kda64_at_bt(Keys, 16 * k, 16 * t, lane));
             mma_add<scalar::bf16>(s[2 * t], u[k], {b[0], b[1]});
             mma_add<scalar::bf16>(s[2 * t + 1], u[k], {b[2], b[3]});
+        }
+    }
+}
+
+/// The same with what packing u has lost.
+template <int Keys>
+__device__ __forceinline__ void
+kda64_add_rows(const char *rows, int lane, const uint32_t (&u)[4][4], const uint32_t (&rest)[4][4],
+               float (&s)[Keys / 8][mma_items_d]) {
+    constexpr int group = 4; // whose operands wait in registers
+    static_assert(Keys / 16 % group == 0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+#pragma unroll
+        for (int t = 0; t < Keys / 16; t += group) {
+            uint32_t b[group][4];
+#pragma unroll
+            for (int x = 0; x < group; ++x)
+                load_matrices_transposed(b[x],
+                                         rows + kda64_at_bt(Keys, 16 * k, 16 * (t + x), lane));
+#pragma unroll
+            for (int x = 0; x < group; ++x) {
+                mma_add<scalar::bf16>(s[2 * (t + x)], u[k], {b[x][0], b[x][1]});
+                mma_add<scalar::bf16>(s[2 * (t + x) + 1], u[k], {b[x][2], b[x][3]});
+            }
+#pragma unroll
+            for (int x = 0; x < group; ++x) {
+                mma_add<scalar::bf16>(s[2 * (t + x)], rest[k], {b[x][0], b[x][1]});
+                mma_add<scalar::bf16>(s[2 * (t + x) + 1], rest[k], {b[x][2], b[x][3]});
+            }
         }
     }
 }
