@@ -36,7 +36,11 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
         return;
     }
     if constexpr (masked) {
-        conv1d_bct_masked_dw<Case>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+        if (tile.dead) {
+            conv1d_bct_masked_dw<Case, true>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+        } else {
+            conv1d_bct_masked_dw<Case, false>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+        }
     } else if (Kind == conv1d_bct_kind::special && Case::borders && way.masked()) {
         conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.borders.x, way.first, s.dw, s.dbias);
     } else {
@@ -91,7 +95,7 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
                                        conv1d_load<float>(way.a.dstate_out, at + e * v.t, v.type));
         }
     }
-    if constexpr (masked) {
+    if (masked && tile.dead) {
         conv1d_pin(tile.fields.x);
 #pragma unroll
         for (int e = 0; e < vec; ++e)

@@ -144,7 +144,7 @@ template <scalar S, int Taps> struct conv1d_bct_fix_sums {
 };
 
 template <scalar S, int Taps>
-__global__ void __launch_bounds__(conv1d_bct_fix_threads, Taps <= 4 ? 6 : 4)
+__global__ void __launch_bounds__(conv1d_bct_fix_threads, Taps <= 4 ? 6 : 3)
     conv1d_bwd_bct_fix(const __grid_constant__ conv1d_bct_fix_args a) {
     __shared__ conv1d_bct_fix_token list[conv1d_bct_fix_tokens];
     __shared__ uint32_t counts[conv1d_bct_fix_threads / 32];

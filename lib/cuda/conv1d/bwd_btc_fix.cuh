@@ -128,7 +128,7 @@ __device__ __forceinline__ void conv1d_btc_fix_sums(const conv1d_btc_args &a, in
 }
 
 template <scalar S, int Taps>
-__global__ void __launch_bounds__(conv1d_bwd_threads, Taps <= 4 ? 4 : 2)
+__global__ void __launch_bounds__(conv1d_bwd_threads, Taps <= 4 ? 3 : 1)
     conv1d_bwd_btc_fix(const __grid_constant__ conv1d_btc_args a) {
     const int64_t sums = int64_t{a.slices} * a.blocks;
     const int64_t each = int64_t{a.head} + a.tails + a.entries_of;
