@@ -164,4 +164,25 @@ template <scalar S, int Taps, int Ahead> struct conv1d_fix_window {
     }
 };
 
+/// Entry i of the gradient of the first state of sequence n.
+template <scalar S, int Taps>
+__device__ __forceinline__ void conv1d_put_state(const conv1d_bwd_args &a, int64_t n, int64_t i,
+                                                 int64_t c) {
+    const conv1d_sequence s = conv1d_sequence_at(a, n);
+    const int64_t b = a.packed ? 0 : n, p = s.begin + i - a.entries;
+    float sum = 0;
+    if (s.end > s.begin) {
+        conv1d_fix_taps<Taps> taps;
+        conv1d_fix_window<S, Taps, Taps> near;
+        taps.load(a, c);
+        near.load(a, s, b, c, p);
+        sum = conv1d_add(near.template sum<S != scalar::f32>(a, taps, 1),
+                         conv1d_tail<float>(a, s, b, c, p));
+    } else if (s.end == s.begin && a.dstate_out) {
+        sum =
+            conv1d_load<float>(a.dstate_out, conv1d_at(a.vdstate_out, n, c, i), a.vdstate_out.type);
+    }
+    conv1d_store(a.dstate_in, conv1d_at(a.vdstate_in, n, c, i), a.vdstate_in.type, sum);
+}
+
 } // namespace plait::impl::cuda

@@ -1,13 +1,13 @@
-// conv1d.fwd_bct_fix: what conv1d.fwd_bct_tiled leaves wrong where states, slots, packed sequences
-// or ids beside a state enter: it takes each row for one live sequence without a state. y =
-// act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x] again for the first K - 1 tokens of each sequence and
-// behind each change of ids, 0 for tokens of none. A block takes 512 tokens of a row and 128
-// channels: each thread looks at four tokens, those to be written go to a list in shared memory, in
-// order of time, each with its sequence and the taps that count; then a thread an output, time
-// innermost. Bytes: ids once for 128 channels, and about 64 an output (sectors). Issue slots: 100
-// for four tokens of 128 channels, and 40 + 12 K an output; f32 accumulators, one rounding, the
-// same bits as fwd_any. Limits: those of fwd_bct_tiled, sequences < 2^31. Bound: latency, 5 us,
-// where few are wrong.
+// conv1d.fwd_bct_fix: what conv1d.fwd_bct_tiled leaves wrong where states, slots, or packed
+// sequences or ids beside a state enter (packed sequences of more than four taps always): it takes
+// each row for one live sequence without a state. y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x]
+// again for the first K - 1 tokens of each sequence and behind each change of ids, 0 for tokens of
+// none. A block takes 512 tokens of a row and 128 channels: each thread looks at four tokens, those
+// to be written go to a list in shared memory, in order of time, each with its sequence and the
+// taps that count; then a thread an output, time innermost. Bytes: ids once for 128 channels, and
+// about 64 an output (sectors). Issue slots: 100 for four tokens of 128 channels, and 40 + 12 K an
+// output; f32 accumulators, one rounding, the same bits as fwd_any. Limits: those of fwd_bct_tiled,
+// sequences < 2^31. Bound: latency, 5 us, where few are wrong.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
