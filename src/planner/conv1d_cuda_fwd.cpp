@@ -354,7 +354,7 @@ int64_t btc_groups(const conv1d_problem &p) {
 /// Variants "full": anything but x, w and bias enters, or rows are shorter than a tile.
 bool btc_full(const conv1d_problem &p) {
     const int taps = conv1d_btc_taps(p.width);
-    const bool tiled = conv1d_btc_tiled(p.x.type, taps, btc_vector(p), false);
+    const bool tiled = conv1d_btc_tiled(taps, btc_vector(p), false);
     return has_features(p) || (tiled && p.length < conv1d_btc_tile(taps));
 }
 
@@ -362,7 +362,7 @@ int32_t btc_strip(const conv1d_problem &p, const profile &device) {
     const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
     const bool full = btc_full(p);
     if (btc_pairs_of(p) != btc_pairs::none) return conv1d_btc_pairs_tile;
-    if (conv1d_btc_tiled(p.x.type, taps, vector, full)) return conv1d_btc_tile(taps);
+    if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
     const int64_t threads =
         device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
     return conv1d_btc_strip(conv1d_btc_longest_strip(p.x.type, taps, vector), p.batch, p.length,
