@@ -21,23 +21,12 @@ PLAIT_HD constexpr bool conv1d_btc_tiled(int taps, int vector, bool full) {
     return taps == 4 && vector > 1 && !full;
 }
 
-/// Threads of single elements: tokens between two places of the code that are alike. A multiple of
-/// the taps, so that the place of a token in the window is known at compile time.
+/// Threads of single elements: tokens that are loaded before the first of them is used. A multiple
+/// of the taps, so that the place of a token in the window is known at compile time.
 PLAIT_HD constexpr int conv1d_btc_group(int taps) { return taps < 8 ? 8 : taps; }
 
-/// Tokens of a thread of single elements whose loads are under way.
-PLAIT_HD constexpr int conv1d_btc_ahead(int taps) {
-    return taps < 16 ? conv1d_btc_group(taps) : 16;
-}
-
 /// Tokens of a group that are loaded together, when all of them in the group before are done.
-PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_ahead(taps) / 2; }
-
-/// Tokens whose sums a thread forms side by side where it has few channels and many taps: sums of
-/// one token are a chain, whose instructions wait for one another.
-PLAIT_HD constexpr int conv1d_btc_together(int taps, int channels) {
-    return taps < 8 || channels >= 4 ? 1 : 4 / channels;
-}
+PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_group(taps) / 2; }
 
 /// Channels of a thread that lie side by side: as many as leave registers for enough threads. 1:
 /// there is none.
@@ -81,7 +70,7 @@ constexpr int64_t conv1d_btc_groups(int64_t channels, int taps, int vector) {
 PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, bool full) {
     if (taps == 4) {
         if (vector == 1) return full ? 5 : 6;
-        if (full) return s == scalar::bf16 ? 6 : 5;
+        if (full) return s == scalar::f16 ? 5 : 6;
         return s == scalar::f32 ? 5 : 7; // of tiles
     }
     if (vector > 1) return taps == 8 && !full ? 4 : 3;
