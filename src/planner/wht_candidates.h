@@ -17,21 +17,24 @@ struct wht_rows {
     bool alias;
     int x_align, y_align; ///< bytes promised for the bases
     double scale;
+    int parts = 0; ///< complex rows as rows of reals: 1, the lowest index bit is not transformed
 
     bool packed() const { return x_stride == n && y_stride == n; }
     int64_t elements() const { return rows * n; }
     int64_t x_bytes() const { return elements() * scalar_bytes(x); }
     int64_t y_bytes() const { return elements() * scalar_bytes(y); }
     /// Additions of the butterflies, and one product for each element where there is a scale.
-    int64_t flops() const { return elements() * (log_n + (scale != 1.0 ? 1 : 0)); }
+    int64_t flops() const { return elements() * (log_n - parts + (scale != 1.0 ? 1 : 0)); }
 };
 
-/// What wht.cpu.ref alone computes, in words; "" for a problem that other candidates may take. The
-/// first rule of every other candidate. A candidate that learns one of these looks at it itself.
+/// What wht.cpu.ref and wht.cuda.composed alone compute, in words; "" for a problem that other
+/// candidates may take. The first rule of every other candidate. A candidate that learns one of
+/// these looks at it itself.
 verdict wht_ref_only(const problem &);
 
-/// "" and the rows, or why the problem is not of this shape. Types are not looked at.
-verdict wht_as_rows(const problem &, wht_rows *out);
+/// "" and the rows, or why the problem is not of this shape. Types are not looked at, and where it
+/// is `fused` neither SIGNS, DIAG and the order.
+verdict wht_as_rows(const problem &, wht_rows *out, bool fused = false);
 
 /// An architecture in the list means its code and its PTX, so everything newer runs it too.
 verdict wht_cuda_built_for(const profile &);
@@ -55,6 +58,10 @@ pipeline wht_cpu_ref_build(const problem &, const profile &);
 verdict wht_cuda_block_applicable(const problem &, const profile &);
 cost wht_cuda_block_estimate(const problem &, const profile &);
 pipeline wht_cuda_block_build(const problem &, const profile &);
+
+verdict wht_cuda_fused_applicable(const problem &, const profile &);
+cost wht_cuda_fused_estimate(const problem &, const profile &);
+pipeline wht_cuda_fused_build(const problem &, const profile &);
 
 verdict wht_cuda_l2_applicable(const problem &, const profile &);
 cost wht_cuda_l2_estimate(const problem &, const profile &);
@@ -99,5 +106,13 @@ pipeline wht_cuda_columns_build(const problem &, const profile &);
 verdict wht_cuda_any_applicable(const problem &, const profile &);
 cost wht_cuda_any_estimate(const problem &, const profile &);
 pipeline wht_cuda_any_build(const problem &, const profile &);
+
+verdict wht_cuda_block_e4m3_applicable(const problem &, const profile &);
+cost wht_cuda_block_e4m3_estimate(const problem &, const profile &);
+pipeline wht_cuda_block_e4m3_build(const problem &, const profile &);
+
+verdict wht_cuda_composed_applicable(const problem &, const profile &);
+cost wht_cuda_composed_estimate(const problem &, const profile &);
+pipeline wht_cuda_composed_build(const problem &, const profile &);
 
 } // namespace plait::impl

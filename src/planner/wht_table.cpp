@@ -1,5 +1,9 @@
 // THE LIST of wht: every way to compute a Walsh-Hadamard transform. Steps, for grep:
 //   wht.cuda.block             wht.block
+//   wht.cuda.fused             wht.fused
+//   wht.cuda.block_e4m3        wht.block_e4m3
+//   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
+//                              wht.factor, wht.any, wht.finish, wht.groups, ...
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
@@ -24,6 +28,12 @@ static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
     {"wht.cuda.block", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
+    {"wht.cuda.fused", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_fused_applicable, wht_cuda_fused_estimate, wht_cuda_fused_build},
+    {"wht.cuda.block_e4m3", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
+    {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.cluster", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_cluster_applicable, wht_cuda_cluster_estimate, wht_cuda_cluster_build},
     {"wht.cuda.l2", 1, PLAIT_CUDA, narrowest::f32, true,

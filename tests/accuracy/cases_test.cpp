@@ -85,8 +85,7 @@ void run_case(const json_case &c, plait_dtype type) {
     CAPTURE(token);
     std::vector<candidate> all = applicable(desc.get(), PLAIT_MATH_F32);
     if (k.call.elements() == 0) all.push_back({"", "exact", ""}); // no steps: whatever is chosen
-    const bool none = on_device() && k.call.needs_definition() && k.call.elements() > 0;
-    CHECK_MESSAGE(all.empty() == none, all.size(), " candidates");
+    CHECK_MESSAGE(!all.empty(), "no candidate");
     for (const candidate &by : all) {
         CAPTURE(by.name);
         const plan_ptr plan = plan_by(by.name, desc.get(), PLAIT_MATH_F32);

@@ -2,9 +2,12 @@
 // that reach a launch.
 #include "lib/cpu/wht/simd_args.h"
 #include "lib/cuda/wht/any_layout.h"
+#include "lib/cuda/wht/around_layout.h"
+#include "lib/cuda/wht/block_e4m3_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
+#include "lib/cuda/wht/fused_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
 #include "src/core/status.h"
@@ -22,6 +25,11 @@ template <class Args> Args args_of(const step &s) {
     return args;
 }
 
+template <int K> std::string walk_text(const wht_walk<K> &w) {
+    return text(" tiles=", w.tiles, " lines=", w.lines, " length=", w.length, " part=", w.part,
+                " outer=", w.axes);
+}
+
 std::string arguments(const step &s) {
     if (s.kernel == "wht.block") {
         const auto a = args_of<wht_block_args>(s);
@@ -32,6 +40,13 @@ std::string arguments(const step &s) {
         const auto a = args_of<wht_mma16_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " scale=", a.scale);
+    }
+    if (s.kernel == "wht.fused") {
+        const auto a = args_of<wht_fused_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " scale=", a.scale, " order=", static_cast<int>(a.order),
+                    " extra=", static_cast<int>(a.extra[0]), static_cast<int>(a.extra[1]),
+                    " vector=", a.vector[0], a.vector[1]);
     }
     if (s.kernel == "wht.cluster") {
         const auto a = args_of<wht_cluster_args>(s);
@@ -58,6 +73,32 @@ std::string arguments(const step &s) {
                     " digits=", a.digits, " chunks=", a.chunks, " ordered=", a.axes,
                     " scale=", a.scale);
     }
+    if (s.kernel == "wht.block_e4m3") {
+        const auto a = args_of<wht_block_e4m3_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " log_group=", a.log_group, " scale=", a.scale);
+    }
+    if (s.kernel == "wht.widen") {
+        const auto a = args_of<wht_widen_args>(s);
+        return text(scalar_name(a.source.x), "->", scalar_name(a.source.w), walk_text(a.walk));
+    }
+    if (s.kernel == "wht.factor") {
+        const auto a = args_of<wht_factor_args>(s);
+        return text(scalar_name(a.source.x), "->", scalar_name(a.source.w), " order=", a.order,
+                    " bits=", a.bits, walk_text(a.walk));
+    }
+    if (s.kernel == "wht.finish") {
+        const auto a = args_of<wht_finish_args>(s);
+        return text(scalar_name(a.w_type), "->", a.stores ? scalar_name(a.y_type) : "nothing",
+                    walk_text(a.walk));
+    }
+    if (s.kernel == "wht.groups")
+        return text("amax=", scalar_name(args_of<wht_groups_args>(s).amax_type),
+                    walk_text(args_of<wht_groups_args>(s).walk));
+    if (s.kernel == "wht.clear") return text("zeros", walk_text(args_of<wht_clear_args>(s).walk));
+    if (s.kernel == "wht.chains") return text("places=", args_of<wht_chains_args>(s).places);
+    if (s.kernel == "wht.rows_status")
+        return text("count=", args_of<wht_rows_status_args>(s).count);
     if (s.kernel == "wht.l2_reset") return text("count=", args_of<wht_l2_reset_args>(s).count);
     if (s.kernel == "wht.simd") {
         const auto a = args_of<cpu::wht_simd_args>(s);
@@ -92,8 +133,8 @@ TEST_CASE("golden plans") {
             text += plan_of(token, device.facts, {});
             preferences wide;
             wide.math = PLAIT_MATH_F32;
-            const bool half =
-                p.find(PLAIT_Y)->dtype == PLAIT_F16 || p.find(PLAIT_Y)->dtype == PLAIT_BF16;
+            const tensor *y = p.find(PLAIT_Y);
+            const bool half = y && (y->dtype == PLAIT_F16 || y->dtype == PLAIT_BF16);
             if (half && device.facts.backend == PLAIT_CUDA && p.wht().axes > 0 && !p.empty &&
                 p.wht().axis[p.wht().axes - 1].length > 65536)
                 text += plan_of(token, device.facts, wide);

@@ -45,7 +45,8 @@ struct wht_call {
     /// The promise that the offset leaves: 16 bytes, or less.
     int alignment(plait_role role) const;
     bool accumulates_f64() const;
-    /// wht.cpu.ref alone computes it: a factor beyond those of orders 12, 20, 28, 40.
+    /// Of the kernels on a CPU only wht.ref computes it, on CUDA wht.cuda.composed: a factor beyond
+    /// those of orders 12, 20, 28, 40.
     bool needs_definition() const { return factor && factor->second > PLAIT_H40; }
 };
 

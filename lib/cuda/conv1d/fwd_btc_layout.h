@@ -142,7 +142,9 @@ constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, in
 
 constexpr int conv1d_btc_runs = 2;        ///< pairs of a thread
 constexpr int conv1d_btc_pairs_tile = 16; ///< tokens of a thread
-constexpr int conv1d_btc_pairs_blocks_per_sm = 4;
+PLAIT_HD constexpr int conv1d_btc_pairs_blocks_per_sm(scalar s, bool odd) {
+    return s == scalar::f16 && odd ? 3 : 4;
+}
 /// With fewer channels most lanes would be idle.
 constexpr int64_t conv1d_btc_pairs_least = 48;
 

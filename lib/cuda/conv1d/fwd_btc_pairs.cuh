@@ -282,7 +282,7 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
 };
 
 template <scalar S, bool Odd>
-__global__ void __launch_bounds__(conv1d_btc_threads, conv1d_btc_pairs_blocks_per_sm)
+__global__ void __launch_bounds__(conv1d_btc_threads, conv1d_btc_pairs_blocks_per_sm(S, Odd))
     conv1d_fwd_btc_pairs(const __grid_constant__ conv1d_fwd_args a) {
     using bits = typename stored<S>::bits;
     constexpr int n = conv1d_btc_pairs_tile;

@@ -313,9 +313,9 @@ __device__ __forceinline__ void wht_any_rounds(const wht_any_args &a, int first,
 /// The factor matrix: a thread has eight rows of one column, so that it reads each word of the
 /// column once for eight results. Columns in turn, as many as the block has threads for.
 template <class T>
-__device__ __forceinline__ void wht_any_factor(const wht_any_args &a, const uint8_t *signs,
-                                               T *words, bool &lost) {
-    const int m = a.factor, columns = 1 << a.bits;
+__device__ __forceinline__ void wht_any_factor(int m, int bits, const uint8_t *signs, T *words,
+                                               bool &lost) {
+    const int columns = 1 << bits;
     const int blocks = (m + 7) / 8;
     int at_a_time = wht_any_threads;
     while (at_a_time * blocks > wht_any_threads) at_a_time /= 2;
@@ -326,7 +326,7 @@ __device__ __forceinline__ void wht_any_factor(const wht_any_args &a, const uint
         wht_sum<T> sum[8];
         if (active) {
             for (int j = 0; j < m; ++j) {
-                const T v = words[wht_any_word(static_cast<uint32_t>(j << a.bits | column))];
+                const T v = words[wht_any_word(static_cast<uint32_t>(j << bits | column))];
                 const uint32_t minus = signs[block * m + j];
 #pragma unroll
                 for (int q = 0; q < 8; ++q) sum[q].add(v, minus >> q & 1u);
@@ -338,7 +338,7 @@ __device__ __forceinline__ void wht_any_factor(const wht_any_args &a, const uint
             for (int q = 0; q < 8; ++q) {
                 const int k = 8 * block + q;
                 if (k < m)
-                    words[wht_any_word(static_cast<uint32_t>(k << a.bits | column))] =
+                    words[wht_any_word(static_cast<uint32_t>(k << bits | column))] =
                         sum[q].result(lost);
             }
         }
@@ -369,7 +369,8 @@ __global__ void __launch_bounds__(wht_any_threads, wht_any_blocks(N))
         });
         __syncthreads(); // the tile is loaded
         wht_any_rounds(a, 0, a.before, words, lost);
-        if (a.factor > 1) wht_any_factor(a, tables.part<uint8_t>(tables.at.signs), words, lost);
+        if (a.factor > 1)
+            wht_any_factor(a.factor, a.bits, tables.part<uint8_t>(tables.at.signs), words, lost);
         wht_any_rounds(a, a.before, a.stages, words, lost);
         wht_any_types<T>::pick(a.type[wht_any_out], [&](auto stored_as) {
             wht_any_store<decltype(stored_as)>(a, tables, place, words, lost);

@@ -1,0 +1,130 @@
+// wht.factor: a dense matrix of +1 and -1 along one axis: factors of orders beyond those of wht.any
+// and the caller's own (FACTOR), with the input side of wht.widen. In place where w == x.
+//   y[k] = sum_j M[k][j] x[j], M or its transpose of order m up to 256.
+//   Tiling     m numbers of up to 32 columns in shared memory, 64 KB at most; a thread has eight
+//   rows
+//              of a column, so that it reads each word once for eight sums (wht_any_factor). Signs
+//              are eight to a byte, made once for a block. Blocks walk over tiles.
+//   Traffic    each element once in, once out.
+//   Flops      m - 1 additions a number, about three instructions each: bound by arithmetic from
+//              m = 52 on, several times the time of the traffic at m = 172.
+//   Numbers    the accumulate type; integers wrap, or a whole sum that does not fit raises the
+//   flag. Offsets    64 bits.
+#include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/any.cuh"
+#include "lib/cuda/wht/around.cuh"
+
+namespace plait::impl::cuda {
+
+/// Numbers of the sums in the form in which they are loaded and kept.
+template <class T> struct wht_kept { using type = T; };
+template <> struct wht_kept<uint32_t> { using type = wht_whole; };
+template <> struct wht_kept<uint64_t> { using type = wht_whole; };
+template <> struct wht_kept<wht_checked<int32_t>> { using type = wht_whole; };
+
+template <class T>
+__device__ __forceinline__ T wht_narrow(typename wht_kept<T>::type v, bool &lost) {
+    if constexpr (std::is_same_v<T, typename wht_kept<T>::type>) {
+        return v;
+    } else if constexpr (std::is_same_v<T, wht_checked<int32_t>>) {
+        const auto narrow = static_cast<int32_t>(v.v);
+        lost |= narrow != v.v;
+        return {narrow};
+    } else {
+        return static_cast<T>(v.v);
+    }
+}
+template <class T> __device__ __forceinline__ typename wht_kept<T>::type wht_wide(T v) {
+    if constexpr (std::is_same_v<T, typename wht_kept<T>::type>) {
+        return v;
+    } else if constexpr (std::is_same_v<T, wht_checked<int32_t>>) {
+        return {v.v};
+    } else { // the sign goes on
+        return {static_cast<int64_t>(static_cast<std::make_signed_t<T>>(v))};
+    }
+}
+
+__device__ __forceinline__ void wht_factor_signs(const wht_factor_args &a, uint8_t *signs) {
+    const int m = a.order, count = (m + 7) / 8 * m;
+    for (int n = static_cast<int>(threadIdx.x); n < count; n += wht_walk_threads) {
+        const int block = n / m, j = n % m;
+        uint32_t bits = 0;
+        for (int q = 0; q < 8 && 8 * block + q < m; ++q) {
+            const int k = 8 * block + q, row = a.transposed ? j : k, column = a.transposed ? k : j;
+            const bool minus =
+                a.matrix
+                    ? wht_sign_at(a.matrix, row * a.matrix_stride[0] + column * a.matrix_stride[1])
+                    : wht_factor_minus(a.rule, row, column);
+            bits |= static_cast<uint32_t>(minus) << q;
+        }
+        signs[n] = static_cast<uint8_t>(bits);
+    }
+}
+
+template <wht_any_number N>
+__global__ void __launch_bounds__(wht_walk_threads)
+    wht_factor_pass(const __grid_constant__ wht_factor_args a) {
+    using T = typename wht_any_type<N>::type;
+    using K = typename wht_kept<T>::type;
+    extern __shared__ __align__(16) char shared[];
+    __shared__ int64_t base[wht_walk_most_lines][wht_widen_tensors];
+    T *words = reinterpret_cast<T *>(shared);
+    auto *signs = reinterpret_cast<uint8_t *>(shared + wht_factor_signs_at(a, sizeof(T)));
+    const auto &w = a.walk;
+    const int slots = a.order << a.bits, columns = 1 << a.bits;
+    bool lost = false;
+    wht_factor_signs(a, signs);
+    /// Calls use(slot, offsets of each tensor) for each element, lanes along the smaller stride.
+    const auto for_each = [&](int count, auto use) {
+        for (int n = static_cast<int>(threadIdx.x); n < slots; n += wht_walk_threads) {
+            const int column = a.along ? n / a.order : n & (columns - 1);
+            const int j = a.along ? n % a.order : n >> a.bits;
+            const int line = wht_walk_line(w, column), along = column - line * w.part;
+            use(wht_any_word(static_cast<uint32_t>(j << a.bits | column)), column < count,
+                [&](int tensor) {
+                    return base[line][tensor] + along * w.step[tensor] + j * a.step[tensor];
+                });
+        }
+    };
+    for (int64_t tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
+        wht_walk_find(w, tile, base);
+        __syncthreads(); // the lines are found
+        const int count = wht_walk_count(w, tile);
+        for_each(count, [&](uint32_t word, bool inside, auto at) {
+            K v{};
+            if (inside) {
+                v = wht_source_load<K>(a.source.x, a.x, at(wht_widen_x));
+                v = wht_source_sides(a.source, v, a.signs, a.source.signs ? at(wht_widen_signs) : 0,
+                                     a.diag, a.source.diag != scalar::none ? at(wht_widen_diag) : 0,
+                                     lost);
+            }
+            words[word] = wht_narrow<T>(v, lost);
+        });
+        __syncthreads(); // the tile is loaded, the signs are there
+        wht_any_factor(a.order, a.bits, signs, words, lost);
+        for_each(count, [&](uint32_t word, bool inside, auto at) {
+            if (inside)
+                wht_number_store(a.source.w, a.w, at(wht_widen_w), wht_wide(words[word]), lost);
+        });
+        __syncthreads(); // the lines and words are read
+    }
+    if constexpr (wht_any_is_checked(N)) {
+        if (lost) atomicOr(a.overflow, 1);
+    }
+}
+
+template <wht_any_number N> static kernel_entry entry() {
+    return make_kernel_entry<&wht_factor_pass<N>>("wht.factor", wht_any_number_name(N));
+}
+
+kernel_list list_wht_factor() {
+    static const kernel_entry entries[] = {
+        entry<wht_any_number::f32>(),       entry<wht_any_number::f64>(),
+        entry<wht_any_number::c64>(),       entry<wht_any_number::c128>(),
+        entry<wht_any_number::i32>(),       entry<wht_any_number::i64>(),
+        entry<wht_any_number::checked32>(), entry<wht_any_number::checked64>()};
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+} // namespace plait::impl::cuda
