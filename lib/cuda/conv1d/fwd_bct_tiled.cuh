@@ -140,7 +140,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             if constexpr (Masked)
                 if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
         }
-        if (i0 == 0) conv1d_load_taps<S>(a, self.c, taps, bias);
+        if (i0 == 0) conv1d_load_taps_by<S, Taps <= (Odd ? 8 : 16)>(a, self.c, taps, bias);
         if constexpr (!Masked || Taps == 4) done |= plain << i0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
