@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(32 * Warps)
                                          stage + shape.record +
                                              kda64_at_at(shape.values, 16 * k, 16 * warp, lane));
             float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
-            kda64_through_keys<Keys, true>(stage + r.kr, lane, s, x);
+            kda64_through_keys<Keys, false>(stage + r.kr, lane, s, x);
             kda64_through_triangle<false>(stage + r.a, lane, d_o, d_o, x);
             // While sums of du come in.
             kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(32 * Warps)
                     rest[k][i] = negate_pair(rest[k][i]);
                 }
             }
-            kda64_add_rows<Keys>(stage + r.k, lane, packed, rest, s);
+            kda64_add_rows<Keys>(stage + r.k, lane, packed, s);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.dstate_in != nullptr)
