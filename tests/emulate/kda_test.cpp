@@ -114,12 +114,12 @@ TEST_CASE("emulated kda: forward in every order of threads, more keys than a til
                                   {192, 12, 5},
                                   {256, 20, 4},
                                   {300, 130, 3},
-                                  {128, 64, 2},
-                                  {128, 32, 3},
-                                  {64, 32, 2},
-                                  {64, 64, 3}}) {
+                                  {128, 64, 6},
+                                  {128, 32, 5},
+                                  {64, 64, 2},
+                                  {64, 32, 3}}) {
         kda_call c = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, t, 1, 2, k, v);
-        c.orientation = k % 8 == 0 && k != 192 && t != 3 ? PLAIT_STATE_KV : PLAIT_STATE_VK;
+        c.orientation = k % 8 == 0 && k != 192 && v != 32 ? PLAIT_STATE_KV : PLAIT_STATE_VK;
         check_orders(c, random);
         c.varlen = {3, t};
         c.slots = {5, -1};

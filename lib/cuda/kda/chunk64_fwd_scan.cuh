@@ -4,7 +4,7 @@
 //            16 values and all keys, so that nothing of a step leaves the warp: packed to bf16 its
 //            accumulators are A of S^T k+^T and at once B of q+ S; R^T and U^T likewise
 //   loads    records by one bulk copy each, up to two chunks ahead; V by cp.async, of each warp for
-//            itself, a chunk ahead; one barrier a chunk, behind which the stage before is filled
+//            itself, a chunk ahead; a stage is filled again when every warp has left it
 //   precise  S, R = beta (V - k+ S) and all sums f32; V is what was given; operands bf16. U = R +
 //            (M - I) R, the first of which is exact
 //   keep     for backward: S of each chunk and U instead of O. What bf16 leaves of S,
@@ -245,8 +245,10 @@ __global__ void __launch_bounds__(32 * Warps)
     const kda_problem &p = a.p;
     const int slices = a.slices;
     const uint32_t bytes = static_cast<uint32_t>(Keep ? r.states : r.bytes);
+    uint64_t *left_by = counters + shape.stages; // all warps, before a stage is filled again
     if (threadIdx.x == 0)
-        for (int i = 0; i < shape.stages; ++i) counter_init(counters + i);
+        for (int i = 0; i < shape.stages; ++i)
+            counter_init(counters + i), counter_init(left_by + i, Warps);
     __syncthreads();   // counters are there
     uint32_t used = 0; // chunks behind this block
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
@@ -273,6 +275,8 @@ __global__ void __launch_bounds__(32 * Warps)
             if (to_fill < chunks && threadIdx.x == 0) {
                 const uint32_t number = used + static_cast<uint32_t>(to_fill);
                 uint64_t *counter = counters + number % shape.stages;
+                if (number >= shape.stages)
+                    counter_wait(left_by + number % shape.stages, (number / shape.stages - 1) & 1);
                 counter_expect(counter, bytes);
                 bulk_load(shared + number % shape.stages * shape.record, next, bytes, counter);
                 next += p.value_heads * r.bytes;
@@ -294,8 +298,8 @@ __global__ void __launch_bounds__(32 * Warps)
         for (int c = 0; c < chunks; ++c) {
             const uint32_t number = used + static_cast<uint32_t>(c);
             const char *stage = shared + number % shape.stages * shape.record;
+            // No barrier: warps drift apart, so that one multiplies while another packs and stores.
             counter_wait(counters + number % shape.stages, number / shape.stages & 1);
-            __syncthreads(); // the stage of the chunk before is read
             fill();
             fetch(c + 1);
             const int lane = kda64_anew(own_lane);
@@ -332,6 +336,8 @@ __global__ void __launch_bounds__(32 * Warps)
                 kda64_add_rows<Keys>(stage + r.kr, lane, u, u_rest, s);
             else
                 kda64_add_rows<Keys>(stage + r.kr, lane, u, s);
+            __syncwarp(); // of all lanes
+            if (own_lane == 0) counter_arrive(left_by + number % shape.stages);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.state_out != nullptr && w.state >= 0)

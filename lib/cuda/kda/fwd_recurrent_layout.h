@@ -45,26 +45,17 @@ constexpr int kda_fwd_recurrent_warps_for(const kda_problem &p, int64_t sms) {
 
 constexpr int kda_few_threads = 128, kda_few_columns = 32; ///< values of a block
 constexpr int64_t kda_few_tokens = 16;                     ///< beyond them batches hide more
-constexpr int kda_few_blocks_per_sm(int keys, bool by_keys) {
-    return keys == 64 ? (by_keys ? 9 : 8) : by_keys ? 7 : 6;
-}
+constexpr int kda_few_blocks_per_sm(int keys) { return keys == 64 ? 6 : 5; }
 
-/// Floats of shared memory: two tokens of q, k, decays, values and sums of each warp; the sums of
-/// all warps over their keys.
-struct kda_few_layout {
-    int q, k, decay, v, sums, token, parts, floats;
-};
-PLAIT_HD constexpr kda_few_layout kda_few_layout_of(int keys) {
-    constexpr int warps = kda_few_threads / 32;
-    kda_few_layout l{};
-    l.k = keys;
-    l.decay = 2 * keys;
-    l.v = 3 * keys;
-    l.sums = l.v + kda_few_columns;
-    l.token = l.sums + 4 * warps;
-    l.parts = 2 * l.token;
-    l.floats = l.parts + 2 * warps * kda_few_columns;
-    return l;
+/// Shared memory: the block's part of the state, a token of each warp, and twice the sums of all
+/// warps over their keys.
+constexpr int kda_few_warps = kda_few_threads / 32;
+constexpr int kda_few_parts = 2 * kda_few_warps * kda_few_columns;
+PLAIT_HD constexpr kda_batch_layout kda_few_batch(int keys) {
+    return {keys, kda_few_columns, kda_few_warps};
+}
+PLAIT_HD constexpr int kda_few_bytes(int keys, int size) {
+    return keys * kda_few_columns * size + 4 * (kda_few_batch(keys).floats() + 2 * kda_few_parts);
 }
 
 /// The access that a state tensor has, 16 bytes at a time; elements where it has none.
@@ -84,7 +75,7 @@ constexpr kda_state_access kda_few_access(const kda_problem &p) {
         (any.type != scalar::f32 && any.type != scalar::bf16) ||
         (out.used() && out.type != any.type))
         return kda_state_access::elements;
-    if (p.value_heads > 1 << 15 || p.dim_v > most / 8 ||
+    if (p.value_heads > 1 << 15 || p.dim_v > most / 8 || p.length > most || p.slots > most ||
         kda_places(p) > most / (p.value_heads * (p.dim_v / kda_few_columns)))
         return kda_state_access::elements; // 32 bits do not count them
     const kda_state_access how = kda_few_access_of(p, any);
@@ -96,15 +87,16 @@ constexpr kda_launch kda_few_launch(kda_fwd_recurrent_args &a, kda_state_access 
     const kda_problem &p = a.problem;
     a.tiles = p.dim_v / kda_few_columns;
     a.blocks = kda_places(p) * p.value_heads * a.tiles;
+    const scalar type = (p.state_in.used() ? p.state_in : p.state_out).type;
     kda_launch l{"few.", kda_few_threads, kda_grid(a.blocks),
-                 4 * kda_few_layout_of(static_cast<int>(p.dim_k)).floats};
+                 kda_few_bytes(static_cast<int>(p.dim_k), static_cast<int>(scalar_bytes(type)))};
     int at = 4;
     const auto add = [&](const char *c) {
         for (; *c != 0; ++c) l.variant[at++] = *c;
     };
     add(p.dim_k == 64 ? "k64" : "k128");
     add(how == kda_state_access::keys ? ".vk" : ".kv");
-    add((p.state_in.used() ? p.state_in : p.state_out).type == scalar::f32 ? ".f32" : ".bf16");
+    add(type == scalar::f32 ? ".f32" : ".bf16");
     l.variant[at] = 0;
     return l;
 }
