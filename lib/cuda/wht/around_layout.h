@@ -12,10 +12,9 @@
 namespace plait::impl {
 
 constexpr int wht_walk_threads = 256;
-constexpr int wht_walk_most_axes = 12;                          ///< outside a line
-constexpr int wht_walk_tile = 2048;                             ///< elements, at most
-constexpr int wht_walk_each = wht_walk_tile / wht_walk_threads; ///< of a thread
-constexpr int wht_walk_most_lines = 256;                        ///< of a tile
+constexpr int wht_walk_most_axes = 12;   ///< outside a line
+constexpr int wht_walk_tile = 2048;      ///< elements, at most
+constexpr int wht_walk_most_lines = 128; ///< of a tile
 
 template <int K> struct wht_walk_axis {
     int64_t length;

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(wht_walk_threads)
     using T = typename wht_any_type<N>::type;
     using K = typename wht_kept<T>::type;
     extern __shared__ __align__(16) char shared[];
-    __shared__ int64_t base[wht_walk_most_lines][wht_widen_tensors];
+    __shared__ wht_walk_bases<wht_widen_tensors> base;
     T *words = reinterpret_cast<T *>(shared);
     auto *signs = reinterpret_cast<uint8_t *>(shared + wht_factor_signs_at(a, sizeof(T)));
     const auto &w = a.walk;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(wht_walk_threads)
     bool lost = false;
     wht_factor_signs(a, signs);
     /// Calls use(slot, offsets of each tensor) for each element, lanes along the smaller stride.
-    const auto for_each = [&](int count, auto use) {
+    const auto for_each = [&](const int64_t(*base)[wht_widen_tensors], int count, auto use) {
         for (int n = static_cast<int>(threadIdx.x); n < slots; n += wht_walk_threads) {
             const int column = a.along ? n / a.order : n & (columns - 1);
             const int j = a.along ? n % a.order : n >> a.bits;
@@ -87,11 +87,9 @@ __global__ void __launch_bounds__(wht_walk_threads)
                 });
         }
     };
-    for (int64_t tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
-        wht_walk_find(w, tile, base);
-        __syncthreads(); // the lines are found
+    wht_walk_tiles(w, base, [&](int64_t tile, const int64_t(*lines)[wht_widen_tensors]) {
         const int count = wht_walk_count(w, tile);
-        for_each(count, [&](uint32_t word, bool inside, auto at) {
+        for_each(lines, count, [&](uint32_t word, bool inside, auto at) {
             K v{};
             if (inside) {
                 v = wht_source_load<K>(a.source.x, a.x, at(wht_widen_x));
@@ -103,12 +101,11 @@ __global__ void __launch_bounds__(wht_walk_threads)
         });
         __syncthreads(); // the tile is loaded, the signs are there
         wht_any_factor(a.order, a.bits, signs, words, lost);
-        for_each(count, [&](uint32_t word, bool inside, auto at) {
+        for_each(lines, count, [&](uint32_t word, bool inside, auto at) {
             if (inside)
                 wht_number_store(a.source.w, a.w, at(wht_widen_w), wht_wide(words[word]), lost);
         });
-        __syncthreads(); // the lines and words are read
-    }
+    });
     if constexpr (wht_any_is_checked(N)) {
         if (lost) atomicOr(a.overflow, 1);
     }
