@@ -21,14 +21,23 @@ kernel_list list_wht_block_e4m3_f16();
 kernel_list list_wht_block_e4m3_f32();
 kernel_list list_wht_block_f32();
 kernel_list list_wht_block_f64();
+kernel_list list_wht_block_i32();
+kernel_list list_wht_block_i64();
+kernel_list list_wht_block_c64();
+kernel_list list_wht_block_c128();
 kernel_list list_wht_block_f16();
 kernel_list list_wht_block_bf16();
 kernel_list list_wht_block_widen(); ///< f16 and bf16 to f32
+kernel_list list_wht_fused_f32();
+kernel_list list_wht_fused_f64();
+kernel_list list_wht_fused_f16();
+kernel_list list_wht_fused_bf16();
 kernel_list list_wht_cluster_f32();
 kernel_list list_wht_cluster_f64();
 kernel_list list_wht_cluster_half();
 kernel_list list_wht_columns_tiled_f32();
 kernel_list list_wht_columns_tiled_f64();
+kernel_list list_wht_columns_tiled_integer(); ///< i32, i64
 kernel_list list_wht_columns_tiled_half();
 kernel_list list_wht_columns_tiled_pairs();  ///< 16-bit, aligned
 kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
@@ -48,6 +57,7 @@ kernel_list list_conv1d_fwd_masks();
 kernel_list list_conv1d_fwd_btc_f32();
 kernel_list list_conv1d_fwd_btc_f16();
 kernel_list list_conv1d_fwd_btc_bf16();
+kernel_list list_conv1d_fwd_btc_pairs();
 kernel_list list_conv1d_fwd_bct_tiled_f32();
 kernel_list list_conv1d_fwd_bct_tiled_f16();
 kernel_list list_conv1d_fwd_bct_tiled_bf16();
@@ -74,6 +84,7 @@ kernel_list list_kda_chunk16_a();
 kernel_list list_kda_chunk16_grad();
 kernel_list list_kda_common(); ///< kda.offsets, kda.gaps
 kernel_list list_kda_fwd_recurrent();
+kernel_list list_kda_fwd_recurrent_few();
 kernel_list list_kda_chunk64_prep_k64();
 kernel_list list_kda_chunk64_prep_k128();
 kernel_list list_kda_chunk64_prep_k192();

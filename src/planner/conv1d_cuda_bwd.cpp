@@ -56,12 +56,12 @@ bool runs_marks(way how, const conv1d_problem &p) {
 }
 
 bool writes_sums(way how, const conv1d_problem &p, const main_step &m) {
-    return how == way::bct && m.args.slots == 1 && !conv1d_bwd_bct_reads_marks(p);
+    return how == way::bct && m.args.slots == 1 && !conv1d_bwd_bct_fixes(p);
 }
 
 bool runs_fix(way how, const conv1d_problem &p) {
     if (how == way::any || !runs_main(p)) return false;
-    return how == way::bct ? conv1d_bwd_bct_reads_marks(p) : conv1d_bwd_btc_fixes(p);
+    return how == way::bct ? conv1d_bwd_bct_fixes(p) : conv1d_bwd_btc_fixes(p);
 }
 
 int64_t more_slots(way how, const conv1d_problem &p) {
@@ -73,17 +73,17 @@ bool runs_own_state(way how, const conv1d_problem &p) {
     return runs_state(p) && !(how == way::btc && runs_fix(how, p));
 }
 
-int64_t mark_tokens_bytes(way how, const conv1d_problem &p) {
+int64_t mark_tokens_bytes(way how, const conv1d_problem &p, const main_step &m) {
     if (how == way::btc) {
         const int64_t tiles = conv1d_ceil_div(p.length, conv1d_bwd_taps(p.width));
         return conv1d_bwd_btc_flags_at(p.batch, p.length) +
                4 * p.batch * conv1d_ceil_div(tiles, 32);
     }
-    return conv1d_border_bytes(p.batch, p.length);
+    return conv1d_bwd_bct_marks_bytes(p, m.args);
 }
 
-double marks_bytes(way how, const conv1d_problem &p) {
-    return runs_marks(how, p) ? static_cast<double>(mark_tokens_bytes(how, p)) : 0;
+double marks_bytes(way how, const conv1d_problem &p, const main_step &m) {
+    return runs_marks(how, p) ? static_cast<double>(mark_tokens_bytes(how, p, m)) : 0;
 }
 
 int64_t accumulator_bytes(const conv1d_problem &p) { return scalar_bytes(p.accumulator); }
@@ -143,7 +143,7 @@ verdict applicable(const problem &problem, const profile &device, way how) {
     if (how != way::any)
         if (const verdict own = fast_rule(how, p); !own.empty()) return own;
     const main_step m = main_of(how, p, device);
-    const double work = marks_bytes(how, p) + (wants_sums(p) ? partial_bytes(how, p, m) : 0) +
+    const double work = marks_bytes(how, p, m) + (wants_sums(p) ? partial_bytes(how, p, m) : 0) +
                         (p.varlen ? static_cast<double>(p.sequences) * 16 : 0);
     if (work > 1e18) return "its partial sums have more bytes than 64 bits count";
     return fits_memory(problem, device, static_cast<int64_t>(work));

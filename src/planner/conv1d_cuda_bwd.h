@@ -32,8 +32,8 @@ bool runs_fix(way how, const conv1d_problem &p);
 int64_t more_slots(way how, const conv1d_problem &p);
 /// conv1d.bwd_state, where no other step writes the gradient of the first state.
 bool runs_own_state(way how, const conv1d_problem &p);
-int64_t mark_tokens_bytes(way how, const conv1d_problem &p);
-double marks_bytes(way how, const conv1d_problem &p);
+int64_t mark_tokens_bytes(way how, const conv1d_problem &p, const main_step &m);
+double marks_bytes(way how, const conv1d_problem &p, const main_step &m);
 int64_t accumulator_bytes(const conv1d_problem &p);
 double partial_bytes(way how, const conv1d_problem &p, const main_step &m);
 

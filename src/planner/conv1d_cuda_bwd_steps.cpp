@@ -135,16 +135,16 @@ step marks_step(const problem &problem, way how, const main_step &m, const piece
     } else {
         s.kernel = "conv1d.bwd_marks";
         s.variant = "all";
-        s.grid = conv1d_grid(p.batch * conv1d_border_words(p.length) * 32, conv1d_bwd_threads);
+        s.grid = conv1d_bwd_bct_mark_grid(p, m.args);
         s.block = conv1d_bwd_threads;
-        s.args = step_args(conv1d_bwd_args_of(p));
+        s.args = step_args(static_cast<const conv1d_bwd_args &>(m.args));
     }
     s.operands = operands_of(problem, w, false);
     for (operand &o : s.operands)
         if (o.written || (o.from == operand::source::work && o.piece == w.marks)) o = operand{};
     s.operands.back() = piece_operand(w.marks, true);
     s.bytes_read = bytes_of(problem, {PLAIT_SEQ_IDX});
-    s.bytes_written = mark_tokens_bytes(how, p);
+    s.bytes_written = mark_tokens_bytes(how, p, m);
     return s;
 }
 
@@ -159,7 +159,7 @@ step fix_step(const problem &problem, way how, const main_step &m, const pieces 
         s.kernel = "conv1d.bwd_bct_fix";
         set_launch(s, conv1d_bwd_bct_fix_fill(p, &a));
         s.args = step_args(a);
-        s.bytes_read = mark_tokens_bytes(how, p) + bytes_of(problem, {PLAIT_DSTATE_OUT});
+        s.bytes_read = mark_tokens_bytes(how, p, m) + bytes_of(problem, {PLAIT_DSTATE_OUT});
         return s;
     }
     conv1d_btc_args a = m.args;
@@ -216,8 +216,8 @@ pipeline build(const problem &problem, const profile &device, way how) {
                                 : fix ? fix_at
                                       : main_at);
     if (marks)
-        w.marks = out.work.book("marks", mark_tokens_bytes(how, p), marks_at,
-                                how == way::bct ? fix_at : main_at);
+        w.marks = out.work.book("marks", mark_tokens_bytes(how, p, m), marks_at,
+                                how == way::bct && fix ? fix_at : main_at);
     if (main && sums)
         w.partial = out.work.book("partial", static_cast<int64_t>(partial_bytes(how, p, m)),
                                   main_at, reduce_at);

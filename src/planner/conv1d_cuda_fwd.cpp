@@ -40,8 +40,12 @@ bool has_features(const conv1d_problem &p) {
     return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
 }
 
-/// Whether fwd_bct_tiled knows by conv1d.fwd_masks which taps count: ids, but no states.
-bool masked(const conv1d_problem &p) { return p.seq_idx.used() && !p.state_in.used() && !p.varlen; }
+/// Whether fwd_bct_tiled knows by conv1d.fwd_masks which taps count: ids, but no states, and packed
+/// sequences where its masks cost the least.
+bool masked(const conv1d_problem &p) {
+    if (p.state_in.used()) return false;
+    return p.varlen ? conv1d_fwd_bct_taps(p.width) == 4 : p.seq_idx.used();
+}
 
 int64_t masks_bytes(const conv1d_problem &p) {
     return conv1d_masks_bytes(p.batch, p.length, conv1d_fwd_bct_taps(p.width));
@@ -323,21 +327,46 @@ int btc_vector(const conv1d_problem &p) {
     return p.channels % v == 0 && fits(p.x) && fits(p.y) ? v : 1;
 }
 
+/// Variants "even" and "odd".
+enum class btc_pairs { none, even, odd };
+
+btc_pairs btc_pairs_of(const conv1d_problem &p) {
+    if (!conv1d_is_half(p.x.type) || p.width > 4 || btc_vector(p) > 1 || has_features(p))
+        return btc_pairs::none;
+    if (p.channels < conv1d_btc_pairs_least || p.length < conv1d_btc_pairs_tile)
+        return btc_pairs::none;
+    // Rows of x that lie behind one another: words at the end of one are of the tensor.
+    const bool ascend = p.x.t >= p.channels && (p.batch <= 1 || p.x.b >= p.length * p.x.t);
+    if (!ascend || p.x.align < 4 || p.y.align < 4) return btc_pairs::none;
+    // Offsets of w and bias are of 32 bits there.
+    for (const int64_t reach : {p.w.c * p.channels + p.w.t * p.width, p.bias.c * p.channels})
+        if (reach > INT32_MAX || reach < INT32_MIN) return btc_pairs::none;
+    const auto odd = [](int64_t n) { return n % 2 != 0; };
+    if (odd(p.x.t) != odd(p.y.t)) return btc_pairs::none;
+    if (p.batch > 1 && (odd(p.x.b) != odd(p.y.b) || (!odd(p.x.t) && odd(p.x.b))))
+        return btc_pairs::none;
+    return odd(p.x.t) ? btc_pairs::odd : btc_pairs::even;
+}
+
 int64_t btc_groups(const conv1d_problem &p) {
+    const btc_pairs pairs = btc_pairs_of(p);
+    if (pairs != btc_pairs::none)
+        return conv1d_btc_pairs_groups(p.channels, pairs == btc_pairs::odd);
     return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
 }
 
 /// Variants "full": anything but x, w and bias enters, or rows are shorter than a tile.
 bool btc_full(const conv1d_problem &p) {
     const int taps = conv1d_btc_taps(p.width);
-    const bool tiled = conv1d_btc_tiled(taps, btc_vector(p), false);
+    const bool tiled = conv1d_btc_tiled(p.x.type, taps, btc_vector(p), false);
     return has_features(p) || (tiled && p.length < conv1d_btc_tile(taps));
 }
 
 int32_t btc_strip(const conv1d_problem &p, const profile &device) {
     const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
     const bool full = btc_full(p);
-    if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
+    if (btc_pairs_of(p) != btc_pairs::none) return conv1d_btc_pairs_tile;
+    if (conv1d_btc_tiled(p.x.type, taps, vector, full)) return conv1d_btc_tile(taps);
     const int64_t threads =
         device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
     return conv1d_btc_strip(conv1d_btc_longest_strip(p.x.type, taps, vector), p.batch, p.length,
@@ -377,6 +406,9 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
+        const btc_pairs pairs = btc_pairs_of(p);
+        if (pairs != btc_pairs::none)
+            return conv1d_fwd_btc_pairs_launch(args, pairs == btc_pairs::odd);
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });
 }

@@ -30,14 +30,22 @@ struct vector_choice {
 /// Numbers that the variants *.single take in 32 bits.
 bool small(int64_t n) { return n >= INT32_MIN && n <= INT32_MAX; }
 
+/// Samples of a row into a ring, all at once: what one writes no other reads, nor writes.
+bool samples_fit(const conv1d_problem &p, int vector) {
+    constexpr int64_t most = int64_t{1} << 30;
+    return p.ring && p.length > 1 && p.length < most && p.entries - p.history() >= p.length &&
+           p.channels % (32 * vector) == 0 && p.batch <= most / p.length / (p.channels / vector);
+}
+
 bool single_fits(const conv1d_problem &p, int vector) {
-    if (p.length != 1 || p.width != 4 || !conv1d_taps_packed(p)) return false;
+    if (p.width != 4 || !conv1d_taps_packed(p)) return false;
+    if (p.length != 1 && !samples_fit(p, vector)) return false;
     if (p.bias.used() &&
         (p.bias.type != p.w.type || (p.channels > 1 && p.bias.c != 1) ||
          p.bias.align < std::min<int64_t>(16, int64_t{vector} * scalar_bytes(p.bias.type))))
         return false;
-    for (const int64_t n :
-         {p.x.b, p.y.b, p.state_in.b, p.state_in.t, p.w.c, p.batch, p.channels * p.entries})
+    for (const int64_t n : {p.x.b, p.y.b, p.x.t * p.length, p.y.t * p.length, p.state_in.b,
+                            p.state_in.t, p.w.c, p.batch, p.channels * p.entries})
         if (!small(n)) return false;
     return true;
 }
@@ -63,19 +71,23 @@ vector_choice choose_vector(const conv1d_problem &p, const profile &device) {
                (p.batch <= 1 || v.b % vector == 0) && (p.length <= 1 || v.t % vector == 0);
     };
     const int many = conv1d_update_vector(p.x.type, false);
-    const bool crowded = p.batch * (p.channels / many) >= device.sms * crowd;
+    const bool crowded = p.batch * p.length * (p.channels / many) >= device.sms * crowd;
     for (const bool few : {!crowded, crowded}) {
         const int v = conv1d_update_vector(p.x.type, few);
         const bool single = single_fits(p, v);
         // Of width 4 only variants *.single have few channels a thread.
-        if (conv1d_update_single(v) && (p.length > 1 || (p.width == 4 && !single))) continue;
+        if (conv1d_update_single(v) && !single && (p.length > 1 || p.width == 4)) continue;
         const int64_t groups = p.channels / v;
         if (p.channels % v != 0 || groups > conv1d_update_most_groups) continue;
         if (p.batch > conv1d_most_blocks / groups) continue;
         if (!fits(p.x, v) || !fits(p.y, v)) continue;
         for (const auto how : {conv1d_update_state::rows, conv1d_update_state::lines})
             if (state_fits(p, v, how))
-                return {v, single && p.ring ? conv1d_update_state::ring : how, single};
+                return {v,
+                        !single || !p.ring ? how
+                        : p.length > 1     ? conv1d_update_state::samples
+                                           : conv1d_update_state::ring,
+                        single};
     }
     return none;
 }
@@ -120,7 +132,9 @@ pipeline conv1d_cuda_update_build(const problem &problem, const profile &device)
     conv1d_fill_args(a, p, from);
     const vector_choice chosen = choose_vector(p, device);
     const conv1d_launch l =
-        chosen.single ? conv1d_update_single_launch(a, chosen.vector, chosen.state, device.sms)
+        chosen.state == conv1d_update_state::samples
+            ? conv1d_update_samples_launch(a, chosen.vector)
+        : chosen.single ? conv1d_update_single_launch(a, chosen.vector, chosen.state, device.sms)
         : chosen.vector > 0 ? conv1d_update_launch(a, chosen.vector, chosen.state, device.sms)
                             : conv1d_update_any_launch(p.accumulator, p.batch, p.channels);
     s.variant = l.variant;

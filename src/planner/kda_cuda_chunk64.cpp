@@ -32,28 +32,32 @@ int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows
 
 int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
 
-/// Four warps have 64 values. Two, for 65 to 128 keys, where that leaves half of the SMs without a
-/// block.
+/// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
+/// the SMs for itself, so that L2 brings records as fast as they are read; and eight where four
+/// make more blocks than SMs, of which each has room for one.
 int scan_warps(const kda_problem &p, const profile &device) {
+    const bool backward = p.direction == kda_direction::backward;
     if (kda64_keys(p.dim_k) != 128) return 4;
-    if (p.dim_v <= 32) return 2;
+    if (p.dim_v <= 32) return backward ? 4 : kda64_split_warps;
     const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, 4);
-    return blocks * 2 <= device.sms ? 2 : 4;
+    if (blocks > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
+    return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
 }
 
-/// Pieces of 8 values of V or DO are 16 aligned bytes.
-bool values_aligned(const kda_problem &p, const kda_view &v) {
+/// Pieces of 8 channels are 16 aligned bytes.
+bool channels_aligned(const kda_problem &p, const kda_view &v, int64_t heads, int64_t channels) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
-    return v.c == 1 && v.align >= 16 && p.dim_v % 8 == 0 && fits(p.batch, v.b) &&
-           fits(p.length, v.t) && fits(p.value_heads, v.h);
+    return v.c == 1 && v.align >= 16 && channels % 8 == 0 && fits(p.batch, v.b) &&
+           fits(p.length, v.t) && fits(heads, v.h);
+}
+bool values_aligned(const kda_problem &p, const kda_view &v) {
+    return channels_aligned(p, v, p.value_heads, p.dim_v);
 }
 
-/// Of a chunk and head: a state, and rows of values. Backward has four warps to a block.
-constexpr int backward_warps = 4;
+/// Of a chunk and head: a state, and rows of values.
 int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
 int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
-/// Twice: what rounding to bf16 leaves is kept too.
-int64_t row_tile_bytes(const kda_problem &p) { return 2 * values_of(p) * kda64_rows * 2; }
+int64_t row_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_rows * 2; }
 
 bool has_sums(const kda_problem &p) { return p.da_log.used() || p.ddt_bias.used(); }
 int64_t partial_bytes(const kda_problem &p) {
@@ -96,10 +100,16 @@ verdict applicable(const problem &problem, const profile &device) {
         return "more chunks than a workspace holds";
     if (kda_chunk_slots(p, kda64_rows) * p.value_heads == 0) return "there are no chunks";
     const int64_t heads = chunk_heads(p);
-    const kda64_scan_shape shape =
-        kda64_fwd_scan_shape_of(kda64_keys(p.dim_k), scan_warps(p, device));
-    const int64_t shared = std::max<int64_t>(
-        shape.bytes, backward ? kda64_grad_shared_of(kda64_keys(p.dim_k)).bytes : 0);
+    const int warps = scan_warps(p, device);
+    int64_t shared = warps == kda64_split_warps
+                         ? kda64_split_shape_of(kda64_keys(p.dim_k)).bytes
+                         : kda64_forward_shape_of(kda64_keys(p.dim_k), warps).bytes;
+    if (backward)
+        shared =
+            std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
+                               kda64_grad_shared_of(kda64_keys(p.dim_k),
+                                                    static_cast<int>(values_of(p)), p.group() > 1)
+                                   .bytes});
     if (shared > device.smem_per_block)
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
@@ -193,6 +203,7 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     kda_chunk64_fwd_scan_args args{};
     args.p = p;
     args.vector = values_aligned(p, p.v);
+    args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
     kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps));
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
@@ -206,7 +217,8 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
 }
 
 void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
-                      const operand &records, const operand &gradients, const operand &adjoints) {
+                      const operand &records, int warps, const operand &gradients,
+                      const operand &adjoints) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = {records};
@@ -217,7 +229,7 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
     kda_chunk64_bwd_scan_args args{};
     args.p = p;
     args.vector = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
-    kda_set_launch(s, "kda.chunk64_bwd_scan", kda_chunk64_bwd_scan_launch(args, backward_warps));
+    kda_set_launch(s, "kda.chunk64_bwd_scan", kda_chunk64_bwd_scan_launch(args, warps));
     s.args = step_args(args);
     s.bytes_read = chunk_heads(p) * record_bytes(p) +
                    token_bytes(p.d_o, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_out, p);
@@ -240,6 +252,9 @@ void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
     kda_chunk64_grad_args args{};
     args.p = p;
     args.least_beta = least_beta(p);
+    args.vector_q = channels_aligned(p, p.q, p.heads, p.dim_k);
+    args.vector_k = channels_aligned(p, p.k, p.heads, p.dim_k);
+    args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
     kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +
@@ -309,7 +324,7 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     return out;
 }
 
-pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &) {
+pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
     pipeline out;
     const int prep = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
@@ -319,10 +334,10 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &) {
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_scan(out, problem, from, records, backward_warps, states, written);
+    add_scan(out, problem, from, records, scan_warps(p, device), states, written);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_reverse_scan(out, problem, from, records, gradients, adjoints);
+    add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
     add_grad(out, problem, from,

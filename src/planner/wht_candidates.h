@@ -17,13 +17,14 @@ struct wht_rows {
     bool alias;
     int x_align, y_align; ///< bytes promised for the bases
     double scale;
+    int parts = 0; ///< complex rows as rows of reals: 1, the lowest index bit is not transformed
 
     bool packed() const { return x_stride == n && y_stride == n; }
     int64_t elements() const { return rows * n; }
     int64_t x_bytes() const { return elements() * scalar_bytes(x); }
     int64_t y_bytes() const { return elements() * scalar_bytes(y); }
     /// Additions of the butterflies, and one product for each element where there is a scale.
-    int64_t flops() const { return elements() * (log_n + (scale != 1.0 ? 1 : 0)); }
+    int64_t flops() const { return elements() * (log_n - parts + (scale != 1.0 ? 1 : 0)); }
 };
 
 /// What wht.cpu.ref and wht.cuda.composed alone compute, in words; "" for a problem that other
@@ -31,8 +32,9 @@ struct wht_rows {
 /// these looks at it itself.
 verdict wht_ref_only(const problem &);
 
-/// "" and the rows, or why the problem is not of this shape. Types are not looked at.
-verdict wht_as_rows(const problem &, wht_rows *out);
+/// "" and the rows, or why the problem is not of this shape. Types are not looked at, and where it
+/// is `fused` neither SIGNS, DIAG and the order.
+verdict wht_as_rows(const problem &, wht_rows *out, bool fused = false);
 
 /// An architecture in the list means its code and its PTX, so everything newer runs it too.
 verdict wht_cuda_built_for(const profile &);
@@ -56,6 +58,10 @@ pipeline wht_cpu_ref_build(const problem &, const profile &);
 verdict wht_cuda_block_applicable(const problem &, const profile &);
 cost wht_cuda_block_estimate(const problem &, const profile &);
 pipeline wht_cuda_block_build(const problem &, const profile &);
+
+verdict wht_cuda_fused_applicable(const problem &, const profile &);
+cost wht_cuda_fused_estimate(const problem &, const profile &);
+pipeline wht_cuda_fused_build(const problem &, const profile &);
 
 verdict wht_cuda_l2_applicable(const problem &, const profile &);
 cost wht_cuda_l2_estimate(const problem &, const profile &);

@@ -17,20 +17,44 @@ bool floating(scalar s) {
     return s == scalar::f64 || s == scalar::f32 || s == scalar::f16 || s == scalar::bf16;
 }
 
+/// Complex rows as rows of twice as many real numbers, whose lowest index bit is left alone.
+wht_rows as_reals(const wht_rows &rows) {
+    if (rows.x != scalar::c64 && rows.x != scalar::c128) return rows;
+    wht_rows r = rows;
+    r.x = rows.x == scalar::c64 ? scalar::f32 : scalar::f64;
+    r.y = rows.y == scalar::c64 ? scalar::f32 : scalar::f64;
+    r.n *= 2;
+    r.log_n += 1;
+    r.x_stride *= 2;
+    r.y_stride *= 2;
+    r.parts = 1;
+    return r;
+}
+
+/// Rows as the passes take them.
+verdict pass_rows(const problem &p, const profile &device, wht_rows *r) {
+    if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
+    const verdict shape = wht_as_rows(p, r);
+    if (!shape.empty()) return shape;
+    *r = as_reals(*r);
+    return wht_cuda_built_for(device);
+}
+
 verdict block_rule(const wht_rows &r, const profile &device) {
-    const int longest = wht_longest_block(r.x, r.y);
-    if (!wht_block_exists(r.x, r.y, std::min(r.log_n, longest)))
+    const int longest = wht_longest_block(r.x, r.y, r.parts);
+    if (!wht_block_exists(r.x, r.y, std::min(r.log_n, longest), r.parts))
         return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n, " as ",
                     scalar_name(r.y));
-    if (r.log_n > longest) return text("n=", r.n, " is over ", int64_t{1} << longest);
+    if (r.log_n > longest)
+        return text("n=", r.n >> r.parts, " is over ", int64_t{1} << (longest - r.parts));
     if (wht_passes(r, device, kind_block).best().count >= 0) return "";
-    return text("n=", r.n, " does not fit the ", device.smem_per_block,
+    return text("n=", r.n >> r.parts, " does not fit the ", device.smem_per_block,
                 " bytes of shared memory of a block");
 }
 
 verdict columns_rule(const wht_rows &r, const profile &device, const wht_pass_kind &kind,
                      wht_split *s) {
-    if (block_rule(r, device).empty()) return text("n=", r.n, " fits one block");
+    if (block_rule(r, device).empty()) return text("n=", r.n >> r.parts, " fits one block");
     const wht_passes b(r, device, kind);
     *s = b.best();
     if (s->count >= 0) return b.early_scale_fits(*s);
@@ -40,21 +64,21 @@ verdict columns_rule(const wht_rows &r, const profile &device, const wht_pass_ki
             return text("row stride ", r.y_stride, " of y is no multiple of 16 bytes");
     }
     const scalar mid = wht_between_passes(r, kind).type;
-    const int longest = wht_longest_block(r.x, mid);
-    if (!wht_block_exists(r.x, mid, std::min(r.log_n, longest)))
+    const int longest = wht_longest_block(r.x, mid, r.parts);
+    if (!wht_block_exists(r.x, mid, std::min(r.log_n, longest), r.parts))
         return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n, " as ",
                     scalar_name(mid));
     if (r.log_n <= longest)
         return text("n=", r.n, " is too short for a column pass, which would store ",
                     scalar_name(mid), " as ", scalar_name(r.y));
-    return text("n=", r.n, " is beyond wht.block and ", kind.max_columns, " column pass",
+    return text("n=", r.n >> r.parts, " is beyond wht.block and ", kind.max_columns, " column pass",
                 kind.max_columns > 1 ? "es" : "", " of ",
                 kind.kernel == wht_columns::shuffle ? "5" : "11 or 12", " bits");
 }
 
 verdict applicable(const problem &p, const profile &device, const wht_pass_kind &kind) {
     wht_rows r;
-    const verdict shared = wht_cuda_shared_rules(p, device, &r);
+    const verdict shared = pass_rows(p, device, &r);
     if (!shared.empty()) return shared;
     wht_split s;
     const verdict own = kind.kernel == wht_columns::none ? block_rule(r, device)
@@ -65,13 +89,13 @@ verdict applicable(const problem &p, const profile &device, const wht_pass_kind 
 
 cost estimate(const problem &p, const profile &device, const wht_pass_kind &kind) {
     wht_rows r;
-    wht_as_rows(p, &r);
+    pass_rows(p, device, &r);
     return wht_passes(r, device, kind).best().estimate;
 }
 
 pipeline build(const problem &p, const profile &device, const wht_pass_kind &kind) {
     wht_rows r;
-    wht_as_rows(p, &r);
+    pass_rows(p, device, &r);
     const wht_passes b(r, device, kind);
     return b.build(b.best());
 }

@@ -194,7 +194,7 @@ void add_pass(cost &sum, const profile &device, const columns_plan &plan, double
     const double reals = static_cast<double>(plan.reals());
     const double memory =
         2 * reals * scalar_bytes(plan.real) / (device.copy_bandwidth * share * busy);
-    const double rate = plan.real == scalar::f64 ? device.f64_per_second : device.f32_per_second;
+    const double rate = wht_is_wide(plan.real) ? device.f64_per_second : device.f32_per_second;
     const double compute = reals * stages / (rate * wht_cost::additions * busy);
     sum.memory_seconds += memory;
     sum.compute_seconds += compute;
@@ -258,11 +258,13 @@ columns_plan plan_of(const problem &problem, const profile &device) {
     // The first pass applies what stands before the transform.
     if (p.signs && p.adjoint) plan.refusal = "signs is in use, behind the transform";
     if (p.diag != scalar::none && !p.adjoint) plan.refusal = "diag is in use, behind the transform";
+    if (p.overflow) plan.refusal = "overflow is in use";
     if (p.order != wht_order::natural) plan.refusal = "the order is not natural";
     if (p.y != p.x)
         plan.refusal = text("y is ", scalar_name(p.y), " and x ", scalar_name(p.x), "; needs one");
     if (!wht_columns_types(plan.real, plan.real))
-        plan.refusal = text("x is ", scalar_name(p.x), "; needs f16, bf16, f32, f64, c64 or c128");
+        plan.refusal =
+            text("x is ", scalar_name(p.x), "; needs f16, bf16, f32, f64, i32, i64, c64 or c128");
     wht_rows rows;
     if (!complex && wht_as_rows(problem, &rows).empty())
         plan.refusal = "it is rows, for which there are kernels";

@@ -11,11 +11,12 @@ namespace plait::impl::wht_cost {
 /// bytes / time of the pass, timed kernel by kernel on an H200 over 1 GiB (16-bit: 512 MiB). The
 /// shape of the curves is what matters: where occupancy, exchanges or short runs begin to cost.
 /// Other devices keep the shape, since layouts and limits of an SM are much the same.
+/// Integers are taken as floats of their size.
 enum class types { f32, f64, half, mixed }; ///< mixed: 16 bits on one side, f32 on the other
 
 constexpr types types_of(scalar x, scalar y) {
     if (x != y) return types::mixed;
-    return x == scalar::f64 ? types::f64 : x == scalar::f32 ? types::f32 : types::half;
+    return wht_is_wide(x) ? types::f64 : wht_is_half(x) ? types::half : types::f32;
 }
 
 // clang-format off: a column is log2 of the length, 0..16
@@ -58,6 +59,9 @@ inline constexpr double columns_shuffle[4][5] = {
 /// with vectors: the choice, and with it the last bits, may not depend on the alignment.
 inline constexpr double mma16_vector[9] = {.98, .98, .98, .98, .98, .98, .98, .97, .94};
 inline constexpr double mma16_element = .60;
+
+/// wht.fused, of what wht.block reaches: an estimate.
+inline constexpr double fused = .97;
 
 /// wht.kron_tf32 with one and with three terms, of a first probe at 2^14 on an H200; shorter rows
 /// have shorter products and are taken as the same.

@@ -68,7 +68,7 @@ wht_passes::wht_passes(const wht_rows &r, const profile &device, const wht_pass_
     : r_(r), device_(device), kind_(kind), mid_(wht_between_passes(r, kind)),
       warm_(static_cast<double>(r.elements()) * scalar_bytes(mid_.type) <=
             wht_cost::l2_share * static_cast<double>(device.l2_bytes)),
-      wide_(r.x == scalar::f64) {}
+      wide_(wht_is_wide(r.x)) {}
 
 int64_t wht_passes::work_bytes() const {
     return mid_.work ? r_.elements() * scalar_bytes(mid_.type) : 0;
@@ -103,7 +103,8 @@ bool wht_passes::launch_fits(const wht_launch &l) const {
 bool wht_passes::block_launch(int log_block, wht_launch *l) const {
     const first_pass f = first(log_block);
     return f.launches <= most_launches &&
-           wht_block_launch(r_.x, block_y(log_block), log_block, block_vector(f, log_block), l) &&
+           wht_block_launch(r_.x, block_y(log_block), log_block, block_vector(f, log_block), l,
+                            r_.parts) &&
            launch_fits(*l);
 }
 
@@ -135,7 +136,7 @@ wht_split wht_passes::best() const {
         wht_split current;
         current.count = count;
         const scalar y = count == 0 ? r_.y : mid_.type;
-        for (int c = std::min(wht_longest_block(r_.x, y), r_.log_n); c >= 0; --c) {
+        for (int c = std::min(wht_longest_block(r_.x, y, r_.parts), r_.log_n); c >= 0; --c) {
             if (r_.log_n - c > count * longest_columns) break;
             wht_launch l;
             if (!block_launch(c, &l)) continue;
@@ -183,7 +184,7 @@ cost wht_passes::price(const wht_split &s) const {
     add_pass(sum, device_,
              wht_cost::block_share(r_.x, y, s.log_block, block_vector(f, s.log_block)),
              elements * (scalar_bytes(r_.x) + scalar_bytes(y)),
-             elements * (s.log_block + (s.count == 0 ? scaling : 0)), wide_,
+             elements * (s.log_block - r_.parts + (s.count == 0 ? scaling : 0)), wide_,
              std::ceil(static_cast<double>(f.rows) / l.rows_per_tile), static_cast<int>(f.launches),
              false);
     int log_inner = s.log_block;
@@ -275,7 +276,7 @@ void wht_passes::add_block(pipeline &out, const wht_split &s, const operand &to,
         const int64_t elements = f.rows << s.log_block;
         one.bytes_read = elements * scalar_bytes(r_.x);
         one.bytes_written = elements * scalar_bytes(y);
-        one.flops = elements * (s.log_block + (scale != 1.0 ? 1 : 0));
+        one.flops = elements * (s.log_block - r_.parts + (scale != 1.0 ? 1 : 0));
         // Many rows are better off with an empty device: early blocks crowd some SMs.
         const bool few =
             one.grid <= device_.sms && one.bytes_read + one.bytes_written <= short_pass_bytes;

@@ -18,9 +18,9 @@ struct wht_pass_kind {
 };
 
 /// log2 of the longest rows that wht.block takes for these types; negative where there is none.
-constexpr int wht_longest_block(scalar x, scalar y) {
+constexpr int wht_longest_block(scalar x, scalar y, int parts) {
     int log_n = 30;
-    while (log_n >= 0 && !wht_block_exists(x, y, log_n)) --log_n;
+    while (log_n >= 0 && !wht_block_exists(x, y, log_n, parts)) --log_n;
     return log_n;
 }
 

@@ -44,15 +44,15 @@ verdict wht_ref_only(const problem &problem) {
     return "";
 }
 
-verdict wht_as_rows(const problem &problem, wht_rows *out) {
+verdict wht_as_rows(const problem &problem, wht_rows *out, bool fused) {
     if (problem.empty) return "the problem is empty: there is nothing to run";
     if (const verdict only = wht_ref_only(problem); !only.empty()) return only;
     const wht_problem &p = problem.wht();
-    if (p.signs) return "signs is in use";
-    if (p.diag != scalar::none) return "diag is in use";
+    if (p.signs && !fused) return "signs is in use";
+    if (p.diag != scalar::none && !fused) return "diag is in use";
     if (p.overflow) return "overflow is in use";
-    if (p.order == wht_order::sequency) return "order=sequency; needs natural";
-    if (p.order == wht_order::dyadic) return "order=dyadic; needs natural";
+    if (p.order == wht_order::sequency && !fused) return "order=sequency; needs natural";
+    if (p.order == wht_order::dyadic && !fused) return "order=dyadic; needs natural";
 
     const wht_axis *line = nullptr;  // the transformed axis
     const wht_axis *batch = nullptr; // the other

@@ -1,5 +1,6 @@
 // THE LIST of wht: every way to compute a Walsh-Hadamard transform. Steps, for grep:
 //   wht.cuda.block             wht.block
+//   wht.cuda.fused             wht.fused
 //   wht.cuda.block_e4m3        wht.block_e4m3
 //   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
 //                              wht.factor, wht.finish, wht.groups, and those of the others
@@ -27,6 +28,8 @@ static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
     {"wht.cuda.block", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
+    {"wht.cuda.fused", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_fused_applicable, wht_cuda_fused_estimate, wht_cuda_fused_build},
     {"wht.cuda.block_e4m3", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
     {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,

@@ -50,6 +50,30 @@ TEST_CASE("emulated conv1d forward: pitches and bases off alignment") {
                     }
 }
 
+// Variants "even" and "odd" of conv1d.fwd_btc: words of two channels, and wide windows.
+TEST_CASE("emulated conv1d forward: tokens at multiples of 2 bytes, windows in groups") {
+    rng random(derive(config().seed, 19));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16})
+        for (const int64_t k : {2, 3, 4})
+            for (const int64_t c : {50, 51, 62, 63, 125, 187, 250})
+                for (const auto &[b, l] : {std::array<int64_t, 2>{1, 16}, {3, 33}, {2, 40}}) {
+                    if (random.chance(0.6)) continue; // another part with every seed
+                    conv1d_call call = forward(x, PLAIT_BTC, b, c, l, k);
+                    call.residual = random.chance(0.3);
+                    if (random.chance(0.3)) call = laid_out(call, PLAIT_BTC, 3, 0);
+                    check_both(call, random);
+                }
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
+        for (const int64_t k : {8, 16, 32})
+            for (const int64_t c : {7, 8})
+                check_both(forward(x, PLAIT_BTC, 2, c, 2 * k + 75, k), random);
+    for (const char *const step : {"conv1d.fwd_btc bf16.k4.even", "conv1d.fwd_btc bf16.k4.odd"}) {
+        const std::set<std::string> ran = noted_steps();
+        const auto first = ran.lower_bound(step);
+        CHECK_MESSAGE((first != ran.end() && first->rfind(step, 0) == 0), step);
+    }
+}
+
 TEST_CASE("emulated conv1d forward: long rows, many rows") {
     rng random(derive(config().seed, 13));
     for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
@@ -141,6 +165,31 @@ TEST_CASE("emulated conv1d update: layouts, rings, slots") {
                             if (random.chance(0.2)) call = laid_out(call, layout, 3, 1);
                             check_both(call, random);
                         }
+}
+
+// Variants *.samples: a thread a sample, where the ring has room for all and the history.
+TEST_CASE("emulated conv1d update: some samples into a ring") {
+    rng random(derive(config().seed, 20));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16, PLAIT_F32})
+        for (const int64_t s : {2, 3, 4, 7})
+            for (const int64_t more : {2, 3, 5})
+                for (const int64_t c : {64, 128, 384}) {
+                    conv1d_call call = conv1d(PLAIT_UPDATE, x, 3, c, s, 4);
+                    call.layout = PLAIT_BTC;
+                    call.silu = true;
+                    call.used = {PLAIT_BIAS};
+                    call.ring = true;
+                    call.entries = s + more;
+                    call.residual = random.chance(0.3);
+                    if (random.chance(0.5)) call.slots = {7, -1};
+                    check_both(call, random);
+                }
+    const std::set<std::string> ran = noted_steps();
+    for (const char *const step :
+         {"conv1d.update bf16.v2.samples", "conv1d.update f32.v1.samples"}) {
+        const auto first = ran.lower_bound(step);
+        CHECK_MESSAGE((first != ran.end() && first->rfind(step, 0) == 0), step);
+    }
 }
 
 // From 256 threads of an SM on an update takes 16 bytes a thread.

@@ -90,6 +90,24 @@ TEST_CASE("emulated wht.any: several passes") {
     }
 }
 
+TEST_CASE("emulated plans of wht.cuda.fused: signs, diagonals and orders of rows") {
+    int i = 0;
+    for (const plait_dtype type : {PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16}) {
+        const int shortest = bytes_of(type) == 8 ? 1 : bytes_of(type) == 4 ? 2 : 3;
+        for (int log_n = shortest; log_n <= (type == PLAIT_F64 ? 14 : 15); ++log_n)
+            for (const plait_wht_order order : {PLAIT_NATURAL, PLAIT_SEQUENCY, PLAIT_DYADIC}) {
+                rng random(derive(config().seed, 7300 + static_cast<uint64_t>(++i)));
+                wht_call call = rows_call(random, type, log_n, i % 3);
+                if (log_n > 11) call.extents[0] = 2;
+                call.order = order;
+                call.signs = i % 4 != 1 || order == PLAIT_NATURAL;
+                if (i % 4 >= 2) call.diag = type;
+                call.adjoint = i % 5 < 2;
+                check_any(call, filling::integers, random, log_n < 13 ? 3 : 2, "wht.cuda.fused");
+            }
+    }
+}
+
 TEST_CASE("emulated plans of wht.cuda.columns: strided axes, masks, complex numbers") {
     std::vector<wht_call> calls;
     const auto add = [&](plait_dtype x, std::vector<int64_t> extents, uint32_t axes,

@@ -69,17 +69,22 @@ void check_kernel(const char *kernel, const wht_launch &l, int64_t grid, const w
     note_ratio(kernel, ratio, name, config().seed);
 }
 
-void check_block(scalar x, scalar y, int log_n, bool vector) {
+/// `parts`: of complex numbers, 2^log_n real ones to a row.
+void check_block(scalar x, scalar y, int log_n, bool vector, int parts = 0) {
     wht_launch l{};
-    if (!wht_block_launch(x, y, log_n, vector, &l)) return;
-    const int64_t n = int64_t{1} << log_n;
+    if (!wht_block_launch(x, y, log_n, vector, &l, parts)) return;
+    const int64_t n = int64_t{1} << (log_n - parts);
     // Two tiles, and one that is not full.
     const int64_t rows = l.rows_per_tile == 1 ? 3 : 2 * l.rows_per_tile + l.rows_per_tile / 2 + 1;
     wht_call c;
     c.x = dtype_of(x);
     c.y = dtype_of(y);
+    if (parts > 0) {
+        c.x = x == scalar::f32 ? PLAIT_C64 : PLAIT_C128;
+        c.y = c.x;
+    }
     c.extents = {rows, n};
-    c.scale = -0.375;
+    if (!is_integer(c.x)) c.scale = -0.375;
     if (!vector) {
         c.x_strides = {n + 3, 1};
         c.y_strides = {n + 1, 1};
@@ -90,8 +95,12 @@ void check_block(scalar x, scalar y, int log_n, bool vector) {
         c.y_strides = {n + 8, 1};
     }
     check_kernel("wht.block", l, wht_block_grid(l, rows, 132), c, [&](const void *px, void *py) {
-        return wht_block_args{
-            px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
+        return wht_block_args{px,
+                              py,
+                              rows,
+                              c.strides(PLAIT_X)[0] << parts,
+                              c.strides(PLAIT_Y)[0] << parts,
+                              c.scale_value()};
     });
 }
 
@@ -204,7 +213,7 @@ void check_columns(const char *kernel, scalar x, scalar y, int log_m, bool vecto
     c.y = dtype_of(y);
     c.extents = {batch, outer, int64_t{1} << log_m, int64_t{1} << log_inner};
     c.axes = 4;
-    c.scale = 0.625;
+    if (!is_integer(c.x)) c.scale = 0.625;
     c.x_strides = c.y_strides = c.packed();
     c.x_strides->front() = entry + (vector ? 16 : 5);
     c.y_strides->front() = entry + (vector ? 8 : 3);
@@ -261,6 +270,18 @@ TEST_CASE("emulated wht.block: every instantiation") {
                 for (const bool vector : {true, false}) check_block(x, y, k, vector);
 }
 
+/// The same layouts as those of floats: long ones one way or the other.
+TEST_CASE("emulated wht.block: integers and complex numbers") {
+    for (int k = 0; k <= 16; ++k)
+        for (const bool vector : {true, false}) {
+            if (k > 11 && vector != (k % 2 == 0)) continue;
+            check_block(scalar::i32, scalar::i32, k, vector);
+            check_block(scalar::i64, scalar::i64, k, !vector);
+            check_block(scalar::f32, scalar::f32, k, vector, 1);
+            check_block(scalar::f64, scalar::f64, k, !vector, 1);
+        }
+}
+
 TEST_CASE("emulated wht.mma16: every instantiation") {
     for (const scalar type : {scalar::f16, scalar::bf16})
         for (int k = 7; k <= 15; ++k)
@@ -294,6 +315,12 @@ TEST_CASE("emulated wht.columns_tiled: every instantiation") {
                     if (wht_columns_tiled_exists(x, y, k, vector))
                         check_columns("wht.columns_tiled", x, y, k, vector,
                                       &wht_columns_tiled_launch);
+    for (const int k : {2, 5, 8, 10, 12}) {
+        check_columns("wht.columns_tiled", scalar::i32, scalar::i32, k, false,
+                      &wht_columns_tiled_launch);
+        check_columns("wht.columns_tiled", scalar::i64, scalar::i64, k, false,
+                      &wht_columns_tiled_launch);
+    }
 }
 
 TEST_CASE("emulated wht.l2: every instantiation") {
@@ -308,6 +335,8 @@ TEST_CASE("emulated wht.columns_shuffle: every instantiation") {
                 if (wht_columns_shuffle_exists(x, y, k))
                     check_columns("wht.columns_shuffle", x, y, k, true,
                                   &wht_columns_shuffle_launch);
+    for (const scalar x : {scalar::i32, scalar::i64})
+        check_columns("wht.columns_shuffle", x, x, 4, true, &wht_columns_shuffle_launch);
 }
 
 } // namespace plait::test

@@ -61,6 +61,29 @@ void check_by(const char *name, const wht_call &c, plait_math math, rng &random)
     FAIL_CHECK(name << " does not apply");
 }
 
+void rows_of_every_length(std::initializer_list<plait_dtype> types) {
+    impulse_rows rows;
+    rows.seed = config().seed;
+    for (plait_dtype x : types)
+        for (plait_dtype y : is_sixteen_bit(x) ? std::vector<plait_dtype>{x, PLAIT_F32}
+                                               : std::vector<plait_dtype>{x}) {
+            for (int k = 0; k <= config().top; ++k)
+                for (int which = 0; which < 3; ++which) {
+                    // Short rows of 16 bits widen on the CPU alone.
+                    if (y != x && k < 10) continue;
+                    // Under a checker each kernel once is enough, and long rows take long.
+                    if (config().small && k > 20 && (which != k % 2 || y != x)) continue;
+                    const int64_t n = int64_t{1} << k;
+                    // An odd number of rows, around what a block takes of short ones.
+                    const int64_t count = k <= 6 ? 1027 : k <= 12 ? 37 : k <= 20 ? 3 : 1;
+                    const wht_call c = variant(x, y, count, n, which);
+                    std::vector<image> ways = {image::impulses, image::spectrum};
+                    if (config().small) ways = {which == 1 ? image::spectrum : image::impulses};
+                    CHECK(run_ways(c, rows, PLAIT_MATH_DEFAULT, ways) > 0);
+                }
+        }
+}
+
 } // namespace
 
 TEST_CASE("kernels: rows as matrix products, TF32 and residues") {
@@ -84,33 +107,38 @@ TEST_CASE("kernels: rows as matrix products, TF32 and residues") {
         }
 }
 
-TEST_CASE("kernels: rows of every length and type, aligned and not, in and out of place") {
-    impulse_rows rows;
-    rows.seed = config().seed;
-    for (plait_dtype x : device_types)
-        for (plait_dtype y : is_sixteen_bit(x) ? std::vector<plait_dtype>{x, PLAIT_F32}
-                                               : std::vector<plait_dtype>{x}) {
-            for (int k = 0; k <= config().top; ++k)
-                for (int which = 0; which < 3; ++which) {
-                    // Short rows of 16 bits widen on the CPU alone.
-                    if (y != x && k < 10) continue;
-                    // Under a checker each kernel once is enough, and long rows take long.
-                    if (config().small && k > 20 && (which != k % 2 || y != x)) continue;
-                    const int64_t n = int64_t{1} << k;
-                    // An odd number of rows, around what a block takes of short ones.
-                    const int64_t count = k <= 6 ? 1027 : k <= 12 ? 37 : k <= 20 ? 3 : 1;
-                    const wht_call c = variant(x, y, count, n, which);
-                    std::vector<image> ways = {image::impulses, image::spectrum};
-                    if (config().small) ways = {which == 1 ? image::spectrum : image::impulses};
-                    CHECK(run_ways(c, rows, PLAIT_MATH_DEFAULT, ways) > 0);
-                }
-        }
+TEST_CASE("kernels: rows of every length, F32, aligned and not, in and out of place") {
+    rows_of_every_length({PLAIT_F32});
+}
+
+TEST_CASE("kernels: rows of every length, F64, aligned and not, in and out of place") {
+    rows_of_every_length({PLAIT_F64});
+}
+
+TEST_CASE("kernels: rows of every length, F16 and BF16, aligned and not, in and out of place") {
+    rows_of_every_length({PLAIT_F16, PLAIT_BF16});
+}
+
+TEST_CASE("kernels: rows of integers and of complex numbers") {
+    rng random(config().seed);
+    for (const plait_dtype type : {PLAIT_I32, PLAIT_I64, PLAIT_C64, PLAIT_C128}) {
+        const int longest = bytes_of(type) == 4 ? 16 : bytes_of(type) == 8 ? 15 : 14;
+        for (int k = 0; k <= longest; ++k)
+            for (int which = 0; which < 3; ++which)
+                check_by("wht.cuda.block",
+                         variant(type, type, k <= 6 ? 1027 : 5, int64_t{1} << k, which),
+                         PLAIT_MATH_DEFAULT, random);
+        for (int k = longest + 1; k <= longest + 3; ++k)
+            check_by("wht.cuda.two_pass.tiled", variant(type, type, 2, int64_t{1} << k, k % 2),
+                     PLAIT_MATH_DEFAULT, random);
+    }
 }
 
 TEST_CASE("kernels: which of the compiled ones ran") {
     using namespace plait::impl;
     std::set<std::string> compiled;
-    const scalar types[] = {scalar::f32, scalar::f64, scalar::f16, scalar::bf16, scalar::i32};
+    const scalar types[] = {scalar::f32,  scalar::f64, scalar::f16,
+                            scalar::bf16, scalar::i32, scalar::i64};
     wht_launch l{};
     for (scalar x : types)
         for (scalar y : types)
@@ -131,8 +159,9 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.mma16 ") + l.variant);
                     if (wht_block_e4m3_launch(x, k, &l))
                         compiled.insert(std::string("wht.block_e4m3 ") + l.variant);
-                    if (wht_block_launch(x, y, k, vector, &l))
-                        compiled.insert(std::string("wht.block ") + l.variant);
+                    for (const int parts : {0, 1})
+                        if (wht_block_launch(x, y, k, vector, &l, parts))
+                            compiled.insert(std::string("wht.block ") + l.variant);
                     if (wht_columns_shuffle_launch(x, y, k, 40, vector, &l))
                         compiled.insert(std::string("wht.columns_shuffle ") + l.variant);
                     if (wht_columns_tiled_launch(x, y, k, 40, vector, &l))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can prove: builds, runs plait_test_gpu family by family, then the
+# Everything that only a GPU can prove: builds, runs plait_test_gpu part by part, then the
 # checkers of compute-sanitizer over every kernel, and records what ran.
 #
 #   tests/gpu/run.sh [--build-dir DIR] [--no-build] [--no-sanitizer] [--fresh] [--record FILE]
@@ -63,44 +63,47 @@ counts() {
     printf '%s tests, %s assertions' "${tests:-0}" "${asserts:-0}"
 }
 
-# The files of a family, as doctest filters them.
+# Which source files a part takes, as doctest filters them; parts of about equal times. `quiet` runs
+# alone, as what it says of times and of free memory needs. wht, conv1d and kda are for the checkers.
 files_of() {
+    local conv1d='*/accuracy/conv1d_*,*/gpu/conv1d_*' kda='*/accuracy/kda_*,*/gpu/kda_*'
     case $1 in
-    wht) echo '--source-file-exclude=*/accuracy/conv1d_*,*/gpu/conv1d_*,*/accuracy/kda_*,*/gpu/kda_*' ;;
-    *) echo "--source-file=*/accuracy/$1_*,*/gpu/$1_*" ;;
+    quiet) echo '--source-file=*/gpu/memory_*,*/gpu/planning_*,*/gpu/streams_*,*/gpu/huge_*' ;;
+    rows) echo '--source-file=*/gpu/kernels_*,*/accuracy/sweep_*,*/accuracy/oracle_*' ;;
+    rules) echo '--source-file=*/accuracy/properties_*,*/accuracy/cases_*,*/gpu/graph_*,*/gpu/refused_*' ;;
+    edges) echo '--source-file=*/accuracy/edges_*,*/accuracy/field_reports_*' ;;
+    conv1d_cases) echo '--source-file=*/accuracy/conv1d_cases_*' ;;
+    conv1d_rules) echo '--source-file=*/accuracy/conv1d_f*,*/accuracy/conv1d_p*,*/accuracy/conv1d_s*,*/gpu/conv1d_*' ;;
+    conv1d) echo "--source-file=$conv1d" ;;
+    kda) echo "--source-file=$kda" ;;
+    wht) echo "--source-file-exclude=$conv1d,$kda" ;;
     esac
 }
-families=(wht conv1d kda) # wht has what concerns all of them too
+parts=(quiet rows rules edges conv1d_cases conv1d_rules kda)
 
-# already PART: says so if it has passed on these sources.
-already() {
-    [ -f "$passed/$1.result" ] && say "$(cat "$passed/$1.result") (before)"
-}
-
-for family in "${families[@]}"; do
-    part=tests.$family
-    already "$part" && continue
-    say "$part"
-    start=$SECONDS
-    timeout 420 "$test" "$(files_of "$family")" 2>&1 | tee "$passed/$part.log"
-    status=${PIPESTATUS[0]}
-    if [ "$status" = 77 ]; then
-        say "no device"
-        exit 77
-    fi
+# run PART: its tests; a line of the record if they pass.
+run() {
+    local part=tests.$1 start=$SECONDS status line
+    timeout 420 "$test" "$(files_of "$1")" >"$passed/$part.log" 2>&1
+    status=$?
     line="$part $(counts "$passed/$part.log"), exit $status, $((SECONDS - start)) s"
     say "$line"
-    if [ "$status" = 0 ]; then echo "$line" >"$passed/$part.result"; else failed=1; fi
-done
+    if [ "$status" = 0 ]; then
+        echo "$line" >"$passed/$part.result"
+    else
+        grep -vE '^worst|^kernel not chosen' "$passed/$part.log" | tail -60
+    fi
+    return "$status"
+}
 
-# check TOOL FAMILY ARGUMENTS...: the tests of a family named by ARGUMENTS under one tool of
+# check TOOL PART FILES ARGUMENTS...: the tests of FILES named by ARGUMENTS under one tool of
 # compute-sanitizer; says its summary, and fails if anything did.
 check() {
-    local tool=$1 family=$2 part=$1.$2 start=$SECONDS status errors line
-    shift 2
+    local tool=$1 part=$1.$2 files=$3 start=$SECONDS status errors line
+    shift 3
     local log=$passed/$part.log
     timeout 500 "$sanitizer_program" --tool "$tool" --error-exitcode 9 --report-api-errors no \
-        "$test" "$(files_of "$family")" --small --exact-buffers "$@" >"$log" 2>&1
+        "$test" "$(files_of "$files")" --small --exact-buffers "$@" >"$log" 2>&1
     status=$?
     errors=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY' "$log" | tail -1 | sed 's/^=* //')
     line="$part ${errors:-no summary}; $(counts "$log"), exit $status, $((SECONDS - start)) s"
@@ -122,17 +125,55 @@ check() {
     return 1
 }
 
-# What each tool looks at. racecheck does not know that an mbarrier counts the bytes of st.async, and
-# warns of each store of wht.cluster; those are proven by tests/emulate, in every order of threads.
-tools=(memcheck racecheck initcheck synccheck)
-choose_filters() { # sets `filters` for a tool
-    case $1 in
-    memcheck) filters=(-tc='kernels*,sweep*,cases*,graph*,streams*,*conv1d sweep*,*bad offsets*,*kda sweep*,*break the rules*') ;;
-    racecheck) filters=(-tc='kernels*' --top=24 --skip=wht.cuda.cluster) ;;
-    initcheck) filters=(-tc='kernels*,sweep*' --top=24) ;;
-    synccheck) filters=(-tc='kernels*' --top=24) ;;
-    esac
+# Side by side, what has not passed yet: `together FUNCTION ARGUMENTS...` starts one, `joined` waits.
+started=()
+together() {
+    "$@" &
+    started+=($!)
 }
+joined() {
+    local pid
+    for pid in ${started[@]+"${started[@]}"}; do wait "$pid" || failed=1; done
+    started=()
+}
+
+already tests.quiet || {
+    run quiet
+    status=$?
+    if [ "$status" = 77 ]; then
+        say "no device"
+        exit 77
+    fi
+    [ "$status" = 0 ] || failed=1
+}
+# A file that no part takes would never run.
+all=$("$test" --count | sed -n 's/.*filters: *//p') sum=0
+for part in "${parts[@]}"; do
+    sum=$((sum + $("$test" --count "$(files_of "$part")" | sed -n 's/.*filters: *//p')))
+done
+[ "$sum" = "$all" ] || { say "the parts take $sum of $all tests: mend files_of" && exit 1; }
+for part in "${parts[@]}"; do already "tests.$part" || together run "$part"; done
+joined
+
+# racecheck does not know that an mbarrier counts the bytes of st.async, and warns of each store of
+# wht.cluster; those are proven by tests/emulate, in every order of threads. It is the slowest: the
+# rows of wht go by type.
+checks() {
+    local sweep='sweep*,*conv1d sweep*,*kda sweep*'
+    local memory="kernels*,$sweep,cases*,graph*,streams*,*bad offsets*,*break the rules*"
+    local race=(--top=24 --skip=wht.cuda.cluster) family type
+    for family in wht conv1d kda; do
+        "$1" memcheck $family $family "-tc=$memory"
+        "$1" initcheck $family $family '-tc=kernels*,sweep*' --top=24
+        "$1" synccheck $family $family '-tc=kernels*' --top=24
+    done
+    for type in F32 F64 BF16; do "$1" racecheck rows_$type rows "-tc=kernels*length*$type*" "${race[@]}"; done
+    "$1" racecheck wht wht '-tc=kernels*' '-tce=kernels*length*' "${race[@]}"
+    "$1" racecheck conv1d conv1d '-tc=kernels*' "${race[@]}"
+    "$1" racecheck kda kda '-tc=kernels*' "${race[@]}"
+}
+begin_check() { already "$1.$2" || together check "$@"; }
+result_of() { cat "$passed/$1.$2.result"; }
 
 if [ "$sanitizer" = yes ]; then
     sanitizer_program=$(command -v compute-sanitizer ||
@@ -142,19 +183,8 @@ if [ "$sanitizer" = yes ]; then
         say "compute-sanitizer is not installed: no record"
         exit 1
     fi
-    # Side by side: they are bound by the host. The tests above ran alone, as what they say of
-    # times and of free memory needs.
-    say "${tools[*]}"
-    checks=()
-    for tool in "${tools[@]}"; do
-        for family in "${families[@]}"; do
-            already "$tool.$family" && continue
-            choose_filters "$tool"
-            check "$tool" "$family" "${filters[@]}" &
-            checks+=($!)
-        done
-    done
-    for pid in ${checks[@]+"${checks[@]}"}; do wait "$pid" || failed=1; done
+    checks begin_check
+    joined
 fi
 
 say "$((SECONDS - seconds_start)) s in all"
@@ -164,12 +194,11 @@ if [ "$sanitizer" = yes ]; then
         echo "date $(date -u +%F)"
         nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1 |
             sed 's/\(.*\), \(.*\)/device \1\ndriver \2/'
-        sed -n 's/^PLAIT_TEST_SEED.* on cuda, /build /p' "$passed/tests.wht.log" | head -1
-        for part in tests "${tools[@]}"; do
-            for family in "${families[@]}"; do cat "$passed/$part.$family.result"; done
-        done
-        for family in "${families[@]}"; do
-            grep -E '^(host time|kernels run|worst error)' "$passed/tests.$family.log"
+        sed -n 's/^PLAIT_TEST_SEED.* on cuda, /build /p' "$passed/tests.rows.log" | head -1
+        for part in "${parts[@]}"; do cat "$passed/tests.$part.result"; done
+        checks result_of
+        for part in "${parts[@]}"; do
+            grep -E '^(host time|kernels run|worst error)' "$passed/tests.$part.log"
         done
         echo "sources $sources"
     } >"$record"

@@ -202,41 +202,44 @@ TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") 
 }
 
 TEST_CASE("conv1d.bwd_bct: lanes of a ring have words of their own, behind their halo") {
-    constexpr int stages = conv1d_bwd_bct_stages, parts = 2;
-    for (const int log_vec : {2, 3})
-        for (const int taps : {2, 3, 4, 8, 32}) {
-            const int halo = conv1d_bwd_bct_halo(taps, log_vec);
-            const int part = conv1d_bwd_bct_part(taps, log_vec);
-            const int ring = conv1d_bwd_bct_ring(taps, log_vec);
-            CHECK(halo >= (taps - 1) * (16 >> log_vec));
-            CHECK(halo % 16 == 0);
-            CHECK(ring % 16 == 0);
-            CHECK(ring == stages * parts * part + conv1d_bwd_bct_ledger);
-            const int warps = conv1d_bwd_bct_warps(taps);
-            const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
-            CHECK(shared <= smem_limit);
-            CHECK(shared - warps * ring >=
-                  conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
-            for (int log = 2; log <= 5; ++log) {
-                if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
-                CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
-                std::vector<int> owners(static_cast<size_t>(warps * ring));
-                for (int warp = 0; warp < warps; ++warp)
-                    for (int lane = 0; lane < 32; ++lane)
-                        for (int at = 0; at < stages * parts; ++at) {
-                            const int slot =
-                                conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
-                            CHECK(slot % 16 == 0);
-                            const bool first = lane % (1 << log) == 0;
-                            const int before = first ? halo : 0; // of x; of others unused
-                            CHECK(slot - before >= warp * ring + at * part);
-                            CHECK(slot + 16 <= warp * ring + (at + 1) * part);
-                            for (int i = slot - before; i < slot + 16; ++i)
-                                ++owners[static_cast<size_t>(i)];
-                        }
-                CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
+    constexpr int stages = conv1d_bwd_bct_stages;
+    for (const bool marked : {false, true})
+        for (const int log_vec : {2, 3})
+            for (const int taps : {2, 3, 4, 8, 32}) {
+                const bool fields = conv1d_bwd_bct_takes_fields(marked, taps);
+                const int parts = fields ? 3 : 2;
+                const int halo = conv1d_bwd_bct_halo(taps, log_vec);
+                const int part = conv1d_bwd_bct_part(taps, log_vec);
+                const int ring = conv1d_bwd_bct_ring(taps, log_vec, fields);
+                CHECK(halo >= (taps - 1) * (16 >> log_vec));
+                CHECK(halo % 16 == 0);
+                CHECK(ring % 16 == 0);
+                CHECK(ring == stages * parts * part + conv1d_bwd_bct_ledger);
+                const int warps = conv1d_bwd_bct_warps(taps);
+                const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
+                CHECK(shared <= smem_limit);
+                CHECK(shared - warps * ring >=
+                      conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
+                for (int log = 2; log <= 5; ++log) {
+                    if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
+                    CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
+                    std::vector<int> owners(static_cast<size_t>(warps * ring));
+                    for (int warp = 0; warp < warps; ++warp)
+                        for (int lane = 0; lane < 32; ++lane)
+                            for (int at = 0; at < stages * parts; ++at) {
+                                const int slot =
+                                    conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
+                                CHECK(slot % 16 == 0);
+                                const bool first = lane % (1 << log) == 0;
+                                const int before = first ? halo : 0; // of x; of others unused
+                                CHECK(slot - before >= warp * ring + at * part);
+                                CHECK(slot + 16 <= warp * ring + (at + 1) * part);
+                                for (int i = slot - before; i < slot + 16; ++i)
+                                    ++owners[static_cast<size_t>(i)];
+                            }
+                    CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
+                }
             }
-        }
 }
 
 TEST_CASE("conv1d.bwd_btc: vectors of channels are whole and aligned") {
@@ -335,20 +338,23 @@ TEST_CASE("conv1d.bwd_btc: tiles that are copied without tests lie in the tensor
 }
 
 TEST_CASE("conv1d.bwd_btc: loose stores of a warp write every channel once, and none outside") {
-    for (const int vec : {2, 4})
+    for (const auto &[vec, each] : {std::pair{2, 1}, {2, 2}, {4, 2}})
         for (int left = 1; left <= 31 * vec; ++left)
             for (int h = 0; h < vec; ++h) {
                 std::vector<int> seen(static_cast<size_t>(34 * vec), 0); // from element -vec on
                 for (int lane = 0; lane < 32; ++lane) {
-                    const uint32_t byte = conv1d_bwd_btc_alone(lane, left, vec) >> (8 * h);
-                    for (int e = 0; e < vec; ++e)
-                        if ((byte & 1u) != 0 || (byte >> (e + 1) & 1u) != 0)
+                    const uint32_t byte = conv1d_bwd_btc_alone(lane, left, vec, each) >> (8 * h);
+                    for (int e = 0; e < vec; ++e) {
+                        const uint32_t of_word = byte >> (1 + 3 * (e / each));
+                        const bool alone = of_word & 1u || of_word >> (1 + e % each) & 1u;
+                        if ((byte & 1u) != 0 || (alone && (each == 2 || (of_word & 1u) != 0)))
                             ++seen[static_cast<size_t>(vec + lane * vec - h + e)];
+                    }
                 }
                 int wrong = 0;
                 for (int i = 0; i < static_cast<int>(seen.size()); ++i)
                     wrong += seen[static_cast<size_t>(i)] != (i >= vec && i < vec + left);
-                INFO(vec, ' ', left, ' ', h);
+                INFO(vec, ' ', each, ' ', left, ' ', h);
                 CHECK(wrong == 0);
             }
 }

@@ -271,7 +271,8 @@ TEST_CASE("conv1d.fwd_btc: strips cover the tokens in whole waves") {
         CHECK(conv1d_btc_taps(taps) == taps);
         CHECK(conv1d_btc_taps(taps + 1) == (taps == 32 ? 0 : 2 * taps));
         CHECK(conv1d_btc_group(taps) % taps == 0);
-        CHECK(conv1d_btc_group(taps) % conv1d_btc_part(taps) == 0);
+        CHECK(conv1d_btc_group(taps) % conv1d_btc_ahead(taps) == 0);
+        CHECK(conv1d_btc_ahead(taps) % conv1d_btc_part(taps) == 0);
     }
 }
 
@@ -318,6 +319,33 @@ TEST_CASE("conv1d.fwd_btc: threads have each channel once") {
                 }
             CHECK(map.each_once());
         }
+}
+
+TEST_CASE("conv1d.fwd_btc: words of pairs cover the channels once") {
+    for (const bool odd : {false, true})
+        for (const int channels :
+             {48, 49, 61, 62, 63, 64, 123, 124, 125, 126, 127, 128, 2001, 4093})
+            for (const int second : {0, 1}) {
+                if (second == 1 && !odd) continue;
+                CAPTURE(channels);
+                count_map map(channels);
+                const int64_t groups = conv1d_btc_pairs_groups(channels, odd);
+                CHECK(groups % 32 == 0);
+                for (int64_t item = 0; item < groups; ++item)
+                    for (int r = 0; r < conv1d_btc_runs; ++r) {
+                        const conv1d_btc_pair at =
+                            conv1d_btc_pair_of(static_cast<uint32_t>(item), odd);
+                        CHECK(at.lane == item % 32);
+                        const conv1d_btc_words w = conv1d_btc_words_of(at, r, channels, odd);
+                        const int c = at.channel + r * conv1d_btc_run(odd) - second;
+                        const bool full = w.full >> second & 1u, half = w.half >> second & 1u;
+                        CHECK(!(full && half));
+                        if (full) map.mark(c), map.mark(c + 1);
+                        if (half) map.mark(second == 1 && at.lane == 0 ? c + 1 : c);
+                    }
+                CHECK(map.each_once());
+            }
+    CHECK(conv1d_btc_pairs_tile % 4 == 0);
 }
 
 TEST_CASE("conv1d.fwd_any and conv1d.state: every output, every channel of a state once") {

@@ -1,5 +1,5 @@
 // Tiles and pairs of the chunk64 kernels of kda.
-#include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
+#include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
 
 #include <cstddef>
@@ -51,31 +51,96 @@ TEST_CASE("kda chunk64: every pair of rows has one level, whose anchor lies betw
         for (int j = 0; j < 64; ++j) CHECK(seen[i][j] == (j < i ? 1 : 0));
 }
 
+TEST_CASE("kda chunk64: an element further on is an exclusive or away") {
+    for (const int columns : {64, 128, 192})
+        for (int row = 0; row < 8; ++row)
+            for (int column = 0; column < 64; column += 2) {
+                const int at = impl::kda64_at(columns, row, column);
+                for (int more = 0; more < columns; more += 16) {
+                    if ((more & column & 63) != 0 || column + more >= columns) continue;
+                    CHECK(impl::kda64_from(columns, at, 8, more) ==
+                          impl::kda64_at(columns, row + 8, column + more));
+                    if (row == 0)
+                        CHECK(impl::kda64_from(columns, at, 13, more) ==
+                              impl::kda64_at(columns, 13, column + more));
+                }
+            }
+}
+
+TEST_CASE("kda chunk64: factors of a warp lie in rows of its own, within a level evenly") {
+    int owner[impl::kda64_factor_rows] = {};
+    for (int warp = 0; warp < impl::kda64_prep_warps; ++warp) {
+        const int end = warp < 7 ? impl::kda64_region_row(warp + 1) : impl::kda64_region_rows;
+        CHECK(impl::kda64_region_row(warp) + 24 <= end);
+        for (int level = 3; level < 6; ++level) {
+            const int first = impl::kda64_factor_row(level, warp);
+            const int rows = warp >> (level - 3) & 1 ? 16 : 8;
+            CHECK(first % 8 == 0);
+            if (level > 3) CHECK(first >= impl::kda64_region_row(warp));
+            if (level > 3) CHECK(first + rows <= end);
+            for (int i = first; i < first + rows; ++i) CHECK(owner[i]++ == 0);
+        }
+    }
+    // Lower ones, and upper ones of level 4, are read from an even distance.
+    const auto step = [](int level, int warp) {
+        return impl::kda64_factor_row(level, warp + 1) - impl::kda64_factor_row(level, warp);
+    };
+    CHECK(step(5, 1) == step(5, 0));
+    CHECK(step(5, 2) == step(5, 0));
+}
+
 TEST_CASE("kda chunk64: records and shared memory") {
     for (const int keys : {64, 128, 192}) {
         const impl::kda64_record r = impl::kda64_record_of(keys);
         for (const int at : {r.kr, r.m, r.gamma, r.beta, r.q, r.a, r.bytes}) CHECK(at % 16 == 0);
         const impl::kda64_prep_shared s = impl::kda64_prep_shared_of(keys);
         CHECK(s.bytes <= impl::kda64_scan_shared_most);
-        // M and its products lie where operands were.
-        CHECK(s.products + 4 * 32 * 32 <= s.f);
+        CHECK(impl::kda64_tile_bytes(64, 64) <= s.f - s.m);
+        for (const int at : {s.factors, s.f, s.a, s.totals, s.beta, s.scales}) CHECK(at % 128 == 0);
         for (const int warps : {2, 4}) {
-            const impl::kda64_scan_shape shape = impl::kda64_fwd_scan_shape_of(keys, warps);
+            const impl::kda64_scan_shape shape = impl::kda64_bwd_scan_shape_of(keys, warps);
             CHECK(shape.bytes <= impl::kda64_scan_shared_most);
             CHECK(shape.stages >= 2);
             CHECK(shape.stage % 16 == 0);
         }
+        for (const int warps : {4, 8}) {
+            if (warps != 4 && keys != 128) continue; // not instantiated
+            const impl::kda64_forward_shape shape = impl::kda64_forward_shape_of(keys, warps);
+            CHECK(shape.bytes <= impl::kda64_scan_shared_most);
+            CHECK(shape.stages >= 2);
+            for (const int at : {shape.record, shape.v, shape.counters}) CHECK(at % 16 == 0);
+            CHECK(shape.counters - shape.v == 2 * warps * impl::kda64_warp_values);
+        }
+        if (keys == 128) {
+            const impl::kda64_split_shape split = impl::kda64_split_shape_of(keys);
+            CHECK(split.bytes <= impl::kda64_scan_shared_most);
+            for (const int at : {split.first, split.second, split.rest, split.v, split.share,
+                                 split.each, split.counters})
+                CHECK(at % 16 == 0);
+            CHECK(split.first + split.second == r.bytes);
+            CHECK(split.first == r.q); // the second part begins with q+
+        }
     }
-    for (const int keys : {64, 128}) {
-        const impl::kda64_grad_shared s = impl::kda64_grad_shared_of(keys);
-        CHECK(s.bytes <= impl::kda64_scan_shared_most);
-        // Factors lie where states were, dq and dk where gradients, u and w were.
-        CHECK(impl::kda64_operand_bytes(keys) <= s.gradients - s.states);
-        CHECK(4 * 64 * keys <= s.written - s.gradients);
-        CHECK(4 * 64 * keys <= s.d_o - s.written);
-        CHECK(s.counter % 8 == 0);
-    }
+    for (const int keys : {64, 128})
+        for (const int values : {64, 128})
+            for (const bool shared_heads : {false, true}) {
+                const impl::kda64_grad_shared s =
+                    impl::kda64_grad_shared_of(keys, values, shared_heads);
+                CHECK(s.bytes <= impl::kda64_scan_shared_most);
+                // What halves say lies where states were, decays before tiles that are still read.
+                CHECK(impl::kda64_grad_words(keys) <= s.written - s.states);
+                CHECK(4 * 64 * keys <=
+                      (s.decays == s.written ? s.q - s.decays : s.near - s.decays));
+                CHECK(2 * 4 * 64 * (keys / 16) <= s.sums - s.pairs);
+                CHECK(s.k - s.q == impl::kda64_tile_bytes(64, keys));
+                CHECK(4 * impl::kda64_grad_threads(keys) / 32 <= s.totals - s.near);
+                for (const int at : {s.gradients, s.d_o, s.q, s.pairs, s.sums, s.decays, s.near,
+                                     s.totals, s.place, s.counter})
+                    CHECK(at % 16 == 0);
+            }
     CHECK(impl::kda64_record_of(128).bytes == 66304);
+    // Two blocks of an SM, each with what the system takes.
+    CHECK(2 * (impl::kda64_prep_shared_of(128).bytes + 1024) <= 228 * 1024);
 }
 
 } // namespace plait::test

@@ -187,14 +187,15 @@ TEST_CASE("not supported names the nearest candidate and its rule") {
         if (!contains(part, "tensors and workspace"))
             CHECK(chosen(t, "h200", {}) == "wht.cuda.any");
     };
-    says("wht:i32:n65536", "x is i32; needs f16, bf16, f32 or f64");
-    says("wht:c64:n1024", "x is c64; needs f16, bf16, f32 or f64");
+    says("wht:i32:n65536:y.i64", "there is no kernel that stores i32 rows of 65536 as i64");
+    says("wht:i32:n1024:+overflow", "overflow is in use");
+    says("wht:c64:n1024:y.c128", "there is no kernel that stores f32 rows");
     says("wht:f32:n1024:b300", "the transformed axis of x has stride 300; needs 1");
     says("wht:f32:b16:n256:n256:seq", "order=sequency; needs natural");
-    says("wht:f32:b4:n1024:dya", "order=dyadic; needs natural");
+    says("wht:i32:b4:n1024:dya", "order=dyadic; needs natural");
     says("wht:f32:b64:n1536.h12p2", "n=1536 has a factor matrix; needs a power of two");
-    says("wht:f32:b64:n1024:+signs", "signs is in use");
-    says("wht:f32:b64:n1024:+diag", "diag is in use");
+    says("wht:i32:b64:n1024:+signs", "signs is in use");
+    says("wht:c64:b64:n1024:+diag", "diag is in use");
     says("wht:f32:b4:b100:n1024:x.s204800.1024.1", "2 batch axes do not merge; needs one");
     says("wht:f32:n4:b3:n1024", "2 transformed axes do not merge; needs one");
     says("wht:f32:b100:n1024:x.s0.1", "rows of x overlap: row stride 0 is below n=1024");
@@ -266,7 +267,7 @@ TEST_CASE("wisdom_only plans from wisdom or not at all") {
     pref.pattern = "-*.tiled";
     CHECK(contains(sentence_of(PLAIT_ERR_NO_WISDOM, [&] { choose(p, h200, pref, known, nullptr); }),
                    token));
-    const problem integers = problem_of("wht:i32:n65536");
+    const problem integers = problem_of("wht:i32:n65536:y.i64");
     pref.pattern = "-*.any";
     (void)sentence_of(PLAIT_ERR_NOT_SUPPORTED,
                       [&] { choose(integers, h200, pref, known, nullptr); });

@@ -7,6 +7,7 @@
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
+#include "lib/cuda/wht/fused_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
 #include "src/core/status.h"
@@ -39,6 +40,13 @@ std::string arguments(const step &s) {
         const auto a = args_of<wht_mma16_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " scale=", a.scale);
+    }
+    if (s.kernel == "wht.fused") {
+        const auto a = args_of<wht_fused_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " scale=", a.scale, " order=", static_cast<int>(a.order),
+                    " extra=", static_cast<int>(a.extra[0]), static_cast<int>(a.extra[1]),
+                    " vector=", a.vector[0], a.vector[1]);
     }
     if (s.kernel == "wht.cluster") {
         const auto a = args_of<wht_cluster_args>(s);

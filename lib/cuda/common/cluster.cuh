@@ -69,15 +69,27 @@ __device__ __forceinline__ uint4 unit_of(const double *v) {
         static_cast<uint32_t>(__double2loint(v[1])), static_cast<uint32_t>(__double2hiint(v[1])));
 }
 
-/// An mbarrier in shared memory, 8 bytes: a phase is complete when one thread has called expect and
-/// that many bytes have come. Phases have parity 0, 1, 0, ...
-__device__ __forceinline__ void counter_init(uint64_t *counter) {
+/// An mbarrier in shared memory, 8 bytes: a phase is complete when that many threads have called
+/// expect or arrive and the bytes that they expect have come. Phases have parity 0, 1, 0, ...
+__device__ __forceinline__ void counter_init(uint64_t *counter, int arrivals = 1) {
 #if defined(PLAIT_CLUSTER_PTX)
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(counter))),
+                 "r"(arrivals)
+                 : "memory");
+#elif !defined(__CUDACC__)
+    emulation::counter_init(counter, arrivals);
+#endif
+}
+
+/// What this thread has read and written before is done for all that wait.
+__device__ __forceinline__ void counter_arrive(uint64_t *counter) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(
                      static_cast<uint32_t>(__cvta_generic_to_shared(counter)))
                  : "memory");
 #elif !defined(__CUDACC__)
-    emulation::counter_init(counter, 1);
+    emulation::counter_expect(counter, 0);
 #endif
 }
 

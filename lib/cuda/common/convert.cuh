@@ -16,11 +16,15 @@ namespace plait::impl::cuda {
 template <scalar S> struct stored { using bits = uint16_t; };
 template <> struct stored<scalar::f32> { using bits = uint32_t; };
 template <> struct stored<scalar::f64> { using bits = uint64_t; };
+template <> struct stored<scalar::i32> { using bits = uint32_t; };
+template <> struct stored<scalar::i64> { using bits = uint64_t; };
 
-template <bool Wide> struct accumulator_of { using type = float; };
-template <> struct accumulator_of<true> { using type = double; };
+template <scalar S> struct accumulator_of { using type = float; };
+template <> struct accumulator_of<scalar::f64> { using type = double; };
+template <> struct accumulator_of<scalar::i32> { using type = uint32_t; }; // modulo 2^32
+template <> struct accumulator_of<scalar::i64> { using type = uint64_t; };
 
-template <scalar S> using accumulator = typename accumulator_of<S == scalar::f64>::type;
+template <scalar S> using accumulator = typename accumulator_of<S>::type;
 
 /// Registers of one access of 2, 4, 8 or 16 bytes.
 template <int Bytes> struct raw_access;
@@ -30,7 +34,9 @@ template <> struct raw_access<8> { using type = uint2; };
 template <> struct raw_access<16> { using type = uint4; };
 
 template <scalar S> __device__ __forceinline__ accumulator<S> widen(typename stored<S>::bits bits) {
-    if constexpr (S == scalar::f64) {
+    if constexpr (S == scalar::i32 || S == scalar::i64) {
+        return bits;
+    } else if constexpr (S == scalar::f64) {
         return __longlong_as_double(static_cast<long long>(bits));
     } else if constexpr (S == scalar::f32) {
         return __uint_as_float(bits);
@@ -133,6 +139,10 @@ __device__ __forceinline__ void widen_raw(raw_elements<S, LogVec> r, T *out) {
             if constexpr (S == scalar::f64) {
                 out[i] =
                     __hiloint2double(static_cast<int>(w[2 * i + 1]), static_cast<int>(w[2 * i]));
+            } else if constexpr (S == scalar::i64) {
+                out[i] = static_cast<uint64_t>(w[2 * i + 1]) << 32 | w[2 * i];
+            } else if constexpr (S == scalar::i32) {
+                out[i] = w[i];
             } else if constexpr (S == scalar::f32) {
                 out[i] = __uint_as_float(w[i]);
             } else if (i % 2 == 0) {
@@ -147,7 +157,7 @@ __device__ __forceinline__ void load_elements(const void *base, int64_t index, T
     widen_raw<S, LogVec>(load_raw<S, LogVec>(base, index), out);
 }
 
-/// scale * in, rounded once to S, to 2^LogVec elements.
+/// scale * in, rounded once to S, to 2^LogVec elements; integers as they are.
 template <scalar S, int LogVec, class T>
 __device__ __forceinline__ void store_elements(void *base, int64_t index, const T *in, T scale) {
     using bits = typename stored<S>::bits;
@@ -160,7 +170,12 @@ __device__ __forceinline__ void store_elements(void *base, int64_t index, const 
         uint32_t w[sizeof(raw) / 4];
 #pragma unroll
         for (int i = 0; i < (1 << LogVec); ++i) {
-            if constexpr (sizeof(bits) == 8) {
+            if constexpr (S == scalar::i64) {
+                w[2 * i] = static_cast<uint32_t>(in[i]);
+                w[2 * i + 1] = static_cast<uint32_t>(in[i] >> 32);
+            } else if constexpr (S == scalar::i32) {
+                w[i] = in[i];
+            } else if constexpr (sizeof(bits) == 8) {
                 const double v = in[i] * scale;
                 w[2 * i] = static_cast<uint32_t>(__double2loint(v));
                 w[2 * i + 1] = static_cast<uint32_t>(__double2hiint(v));

@@ -6,6 +6,7 @@
 #include "lib/cuda/common/tile_layout.h"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace plait::impl::cuda {
 
@@ -35,11 +36,16 @@ __device__ __forceinline__ void butterfly_arrays(T (&a)[Items], T (&b)[Items]) {
 /// The same for a bit of the lane number. The product with +-1 is exact.
 template <int LaneBit, int Items, class T>
 __device__ __forceinline__ void butterfly_lanes(T (&a)[Items]) {
-    const T sign = (threadIdx.x >> LaneBit) & 1u ? T(-1) : T(1);
+    const bool minus = (threadIdx.x >> LaneBit) & 1u;
+    const T sign = minus ? T(-1) : T(1);
 #pragma unroll
     for (int j = 0; j < Items; ++j) {
         const T other = __shfl_xor_sync(0xffffffffu, a[j], 1 << LaneBit);
-        if constexpr (sizeof(T) == 8) {
+        if constexpr (sizeof(T) == 8 && std::is_integral_v<T>) {
+            a[j] = other + (minus ? T(0) - a[j] : a[j]);
+        } else if constexpr (std::is_integral_v<T>) {
+            a[j] = a[j] * sign + other;
+        } else if constexpr (sizeof(T) == 8) {
             a[j] = __fma_rn(a[j], sign, other);
         } else {
             a[j] = __fmaf_rn(a[j], sign, other);
@@ -92,29 +98,42 @@ template <tile_exchange Kind> __device__ __forceinline__ void exchange_barrier()
     }
 }
 
-/// From the layout of Phase - 1 to that of Phase: doubles in two rounds of 4-byte words, in half
-/// the shared memory.
-template <class Case, int Phase, int Items>
-__device__ __forceinline__ void exchange_by_words(double (&a)[Items], int *words) {
+/// An 8-byte number as two words.
+__device__ __forceinline__ int low_word(double v) { return __double2loint(v); }
+__device__ __forceinline__ int high_word(double v) { return __double2hiint(v); }
+__device__ __forceinline__ int low_word(uint64_t v) { return static_cast<int>(v); }
+__device__ __forceinline__ int high_word(uint64_t v) { return static_cast<int>(v >> 32); }
+template <class T> __device__ __forceinline__ T join_words(int high, int low) {
+    if constexpr (std::is_integral_v<T>) {
+        return static_cast<T>(static_cast<uint32_t>(high)) << 32 | static_cast<uint32_t>(low);
+    } else {
+        return __hiloint2double(high, low);
+    }
+}
+
+/// From the layout of Phase - 1 to that of Phase: 8-byte numbers in two rounds of 4-byte words, in
+/// half the shared memory.
+template <class Case, int Phase, int Items, class T>
+__device__ __forceinline__ void exchange_by_words(T (&a)[Items], int *words) {
     constexpr tile_exchange kind = Case::config().tile.phase[Phase].exchange;
     int half[Items];
 #pragma unroll
-    for (int j = 0; j < Items; ++j) half[j] = __double2loint(a[j]);
+    for (int j = 0; j < Items; ++j) half[j] = low_word(a[j]);
     shared_write<Case, Phase - 1>(half, words);
     exchange_barrier<kind>(); // low words are written
     shared_read<Case, Phase>(half, words);
     exchange_barrier<kind>(); // low words are read before high words replace them
 #pragma unroll
     for (int j = 0; j < Items; ++j) {
-        const int high = __double2hiint(a[j]);
-        a[j] = __hiloint2double(high, half[j]);
+        const int high = high_word(a[j]);
+        a[j] = join_words<T>(high, half[j]);
         half[j] = high;
     }
     shared_write<Case, Phase - 1>(half, words);
     exchange_barrier<kind>(); // high words are written
     shared_read<Case, Phase>(half, words);
 #pragma unroll
-    for (int j = 0; j < Items; ++j) a[j] = __hiloint2double(half[j], __double2loint(a[j]));
+    for (int j = 0; j < Items; ++j) a[j] = join_words<T>(half[j], low_word(a[j]));
 }
 
 /// Phase and those after it, for tiles whose words of phase - 1 are written.
@@ -140,8 +159,8 @@ __device__ __forceinline__ void tile_phases_from(T (&a)[Rounds][Items], T *words
     }
 }
 
-template <class Case, int Phase, int Items>
-__device__ __forceinline__ void tile_phases_by_words(double (&a)[Items], int *words) {
+template <class Case, int Phase, int Items, class T>
+__device__ __forceinline__ void tile_phases_by_words(T (&a)[Items], int *words) {
     phase_butterflies<Case, Phase>(a);
     if constexpr (Phase + 1 < Case::config().tile.phases) {
         exchange_by_words<Case, Phase + 1>(a, words);

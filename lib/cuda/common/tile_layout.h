@@ -21,6 +21,7 @@ struct tile_phase {
     uint32_t reg_stages;    ///< butterflies on register bits in this phase
     uint32_t lane_stages;   ///< butterflies by warp shuffles, on bits of the lane number
     tile_exchange exchange; ///< leads into this phase
+    uint32_t lanes;         ///< five bits that number the lanes; 0: the lowest that threads have
 };
 
 struct tile_layout {
@@ -67,7 +68,9 @@ PLAIT_HD constexpr uint32_t tile_thread_bits(const tile_layout &t, int phase) {
 }
 
 PLAIT_HD constexpr uint32_t tile_thread_part(const tile_layout &t, int phase, uint32_t thread) {
-    return bit_deposit(thread, tile_thread_bits(t, phase));
+    const uint32_t bits = tile_thread_bits(t, phase), lanes = t.phase[phase].lanes;
+    if (lanes == 0) return bit_deposit(thread, bits);
+    return bit_deposit(thread & 31u, lanes) | bit_deposit(thread >> 5, bits & ~lanes);
 }
 
 PLAIT_HD constexpr uint32_t tile_item_part(const tile_layout &t, int phase, uint32_t item) {

@@ -27,14 +27,17 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
                                                 conv1d_bct_cursor<Case, 0> &here) {
     constexpr int vec = Case::vec, history = Case::history;
     conv1d_bct_tile<Case> tile;
+    constexpr bool masked = Kind == conv1d_bct_kind::masked;
     tile.template widen<Kind>(way, in, here);
     tile.template gradient<Kind>(way, s, here);
-    if (Kind == conv1d_bct_kind::special && way.lead) {
+    if ((Kind == conv1d_bct_kind::special || masked) && way.lead) {
 #pragma unroll
         for (int e = 0; e < conv1d_bct_sums<Case>::near; ++e) s.behind[e] = tile.g[e];
         return;
     }
-    if (Kind == conv1d_bct_kind::special && Case::marked && way.masked()) {
+    if constexpr (masked) {
+        conv1d_bct_masked_dw<Case>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+    } else if (Kind == conv1d_bct_kind::special && Case::borders && way.masked()) {
         conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.borders.x, way.first, s.dw, s.dbias);
     } else {
         conv1d_bct_dw<Case, false>(tile.x, tile.g, 0, way.first, s.dw, s.dbias);
@@ -53,7 +56,11 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
     float dx[vec];
 #pragma unroll
     for (int e = 0; e < vec; ++e) dx[e] = 0;
-    conv1d_bct_dx<Case>(s.w, tile.g, way.first, dx);
+    if constexpr (masked) {
+        conv1d_bct_masked_dx<Case>(s.w, tile.g, tile.fields.x, tile.fields.y, dx);
+    } else {
+        conv1d_bct_dx<Case>(s.w, tile.g, way.first, dx);
+    }
     if (Kind == conv1d_bct_kind::special && !s.finite && here.t + vec + history > way.a.length) {
 #pragma unroll 1
         for (int e = 0; e < vec; ++e) {
@@ -70,7 +77,7 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
             for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], tile.dy[e]);
         }
     }
-    if (Kind != conv1d_bct_kind::plain && way.a.dstate_out && !(Case::marked && way.a.marks)) {
+    if (Kind != conv1d_bct_kind::plain && !masked && way.a.dstate_out && !way.a.marks) {
         // entries at the end of the row have the gradient of the last state
         const int length = way.length_of(here);
         const int64_t from = way.a.length - way.a.entries;
@@ -84,7 +91,13 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
                                        conv1d_load<float>(way.a.dstate_out, at + e * v.t, v.type));
         }
     }
-    if (Kind == conv1d_bct_kind::special && Case::marked && way.masked()) {
+    if constexpr (masked) {
+        conv1d_pin(tile.fields.x);
+#pragma unroll
+        for (int e = 0; e < vec; ++e)
+            dx[e] = conv1d_bct_counts<Case>(tile.fields.x, e, 0) ? dx[e] : 0.0f;
+    }
+    if (Kind == conv1d_bct_kind::special && Case::borders && way.masked()) {
 #pragma unroll
         for (int e = 0; e < vec; ++e) dx[e] = tile.borders.y >> e & 1u ? 0.0f : dx[e];
     }
@@ -144,6 +157,15 @@ __device__ __forceinline__ void conv1d_bct_flush(const conv1d_bct_sums<Case> &s,
     }
 }
 
+/// Behind a tile: one that was there for its g only is followed by the warp's own.
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_settle(conv1d_bct_row<Case> &way,
+                                                  const conv1d_bct_sums<Case> &s) {
+    if (!way.lead) return;
+    way.lead = false;
+    way.set_plain(s.finite);
+}
+
 /// A warp's share of a pass.
 template <class Case>
 __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int from) {
@@ -167,21 +189,22 @@ __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int f
         conv1d_bct_chunk<Case> in;
         async_wait<conv1d_bwd_bct_stages - 2>();
         __syncwarp(); // the tile is there for all lanes; all have read the one before
-        way.read(in);
+        way.read(here, in);
         way.load(next);
         way.free = way.slot;
         way.slot = way.behind(way.slot);
-        const conv1d_bct_kind kind = way.kind(here);
+        const conv1d_bct_kind kind = way.kind(here, in);
         if (kind == conv1d_bct_kind::plain) {
             conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
-        } else if (kind == conv1d_bct_kind::edge) {
+        } else if (Case::fields && kind == conv1d_bct_kind::masked) {
+            if constexpr (Case::fields)
+                conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
+            conv1d_bct_settle(way, s);
+        } else if (!Case::fields && kind == conv1d_bct_kind::edge) {
             conv1d_bct_step<Case, conv1d_bct_kind::edge>(way, s, in, here);
         } else {
             conv1d_bct_step<Case, conv1d_bct_kind::special>(way, s, in, here);
-            if (way.lead) {
-                way.lead = false;
-                way.set_plain(s.finite);
-            }
+            conv1d_bct_settle(way, s);
         }
         here.tile -= 1;
         here.t -= static_cast<int>(way.a.tile);

@@ -29,22 +29,13 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     /// Bytes of a stage of a warp's ring: x behind the tokens before it, dy.
     static constexpr int halo = conv1d_bwd_bct_halo(Taps, log_vec);
     static constexpr int part = conv1d_bwd_bct_part(Taps, log_vec);
-    static constexpr int stage = part * 2;
-    static constexpr int ring = conv1d_bwd_bct_ring(Taps, log_vec);
+    /// Marks are fields of a token, or bits of tokens at a border.
+    static constexpr bool fields = conv1d_bwd_bct_takes_fields(Marked, Taps);
+    static constexpr bool borders = Marked && !fields;
+    static constexpr int field_bits = conv1d_field_bits(log_vec);
+    static constexpr int stage = conv1d_bwd_bct_stage(Taps, log_vec, fields);
+    static constexpr int ring = conv1d_bwd_bct_ring(Taps, log_vec, fields);
 };
-
-/// The value is computed here: the compiler neither moves it to its use nor computes it again.
-template <class T> __device__ __forceinline__ void conv1d_pin(T &v) {
-#ifdef __CUDACC__
-    if constexpr (sizeof(T) == 8) {
-        asm volatile("" : "+l"(v));
-    } else {
-        asm volatile("" : "+r"(v));
-    }
-#else
-    (void)v;
-#endif
-}
 
 template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t word, float *out) {
     if constexpr (Case::per_word == 2) {
@@ -54,13 +45,15 @@ template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t
     }
 }
 
-/// What a tile asks for. Edge: some of its elements are outside of their row. Special: anything.
-enum class conv1d_bct_kind { plain, edge, special };
+/// What a tile asks for. Edge: some of its elements are outside of their row. Masked: fields say
+/// which taps count, and which elements are in the row. Special: anything else.
+enum class conv1d_bct_kind { plain, edge, masked, special };
 
 /// What a lane reads of a tile.
 template <class Case> struct conv1d_bct_chunk {
     uint32_t x[4], dy[4];
     uint32_t old[Case::old_loaded]; ///< x before
+    uint32_t fields;                ///< all ones: all taps of the lane's tokens count
 };
 
 /// Where a warp is on its walk. Number 0 computes, number 1 copies.

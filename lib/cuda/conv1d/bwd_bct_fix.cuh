@@ -30,7 +30,9 @@ __device__ __forceinline__ int conv1d_bct_fix_find(const conv1d_bct_fix_args &a,
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int64_t t0 = first + int64_t{threadIdx.x} * conv1d_bct_fix_each;
     const int64_t words = conv1d_border_words(a.length), word = t0 >> 5;
-    const uint2 *const row = static_cast<const uint2 *>(a.marks) + b * words;
+    const uint2 *const row =
+        reinterpret_cast<const uint2 *>(static_cast<const char *>(a.marks) + a.borders_at) +
+        b * words;
     const uint2 low = word < words ? __ldg(row + word) : make_uint2(0, 0);
     const uint2 high = word + 1 < words ? __ldg(row + word + 1) : make_uint2(0, 0);
     const uint32_t live = ~(low.y >> (t0 & 31));

@@ -46,14 +46,23 @@ PLAIT_HD constexpr int conv1d_bwd_bct_fewest(int taps, int log_vec) {
 }
 
 /// Bytes of x, or dy, in a stage: 16 a lane, and a halo for each row.
-/// A stage is x and dy; a warp's stages follow each other, then its ledger, then the next warp's.
+/// A stage is x, dy and perhaps marks; a warp's stages follow each other, then its ledger, then the
+/// next warp's.
 PLAIT_HD constexpr int conv1d_bwd_bct_part(int taps, int log_vec) {
     return 512 + conv1d_bwd_bct_halo(taps, log_vec) * (32 / conv1d_bwd_bct_fewest(taps, log_vec));
 }
 
+/// Up to so many taps marks are fields: a lane has one pair of words, or two, in a third part.
+inline constexpr int conv1d_bwd_bct_field_taps = 4;
+
+/// Bytes of a stage, and of all that a warp has.
+PLAIT_HD constexpr int conv1d_bwd_bct_stage(int taps, int log_vec, bool fields) {
+    return (fields ? 3 : 2) * conv1d_bwd_bct_part(taps, log_vec);
+}
 inline constexpr int conv1d_bwd_bct_ledger = 48; ///< bytes
-PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec) {
-    return conv1d_bwd_bct_stages * 2 * conv1d_bwd_bct_part(taps, log_vec) + conv1d_bwd_bct_ledger;
+PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec, bool fields) {
+    return conv1d_bwd_bct_stages * conv1d_bwd_bct_stage(taps, log_vec, fields) +
+           conv1d_bwd_bct_ledger;
 }
 
 /// Where a lane has its 16 bytes of x in the first stage.
@@ -92,6 +101,41 @@ inline bool conv1d_bwd_bct_reads_marks(const conv1d_problem &p) {
 }
 inline bool conv1d_bwd_bct_marked(const conv1d_problem &p) {
     return conv1d_bwd_bct_reads_marks(p) || p.residual;
+}
+/// The instantiation has room for fields: of the marked ones those of few taps.
+PLAIT_HD constexpr bool conv1d_bwd_bct_takes_fields(bool marked, int taps) {
+    return marked && taps <= conv1d_bwd_bct_field_taps;
+}
+inline bool conv1d_bwd_bct_has_fields(const conv1d_problem &p) {
+    return conv1d_bwd_bct_takes_fields(conv1d_bwd_bct_reads_marks(p), conv1d_bwd_taps(p.width));
+}
+/// conv1d.bwd_bct_fix follows: what fields do not say, and states beside marks.
+inline bool conv1d_bwd_bct_fixes(const conv1d_problem &p) {
+    return conv1d_bwd_bct_reads_marks(p) &&
+           (!conv1d_bwd_bct_has_fields(p) || p.state_in.used() || p.dstate_out.used());
+}
+/// Pairs for all lanes of all tiles of all rows, those that are not there too: one in front of the
+/// row, where a lane's first token may be, and one behind the last lane's.
+inline void conv1d_bwd_bct_fill_marks(const conv1d_problem &p, conv1d_bwd_args *a) {
+    a->fields = 0;
+    a->field_pairs = 0;
+    a->field_rows = 0;
+    a->borders_at = 0;
+    if (!conv1d_bwd_bct_has_fields(p)) return;
+    a->fields = 1 << conv1d_log_vec(p.x.type);
+    a->field_pairs = static_cast<int32_t>((a->tiles << a->log_lanes) + 2);
+    a->field_rows = a->parts << (5 - a->log_lanes);
+    a->borders_at = conv1d_bwd_bct_fixes(p) ? a->field_rows * a->field_pairs * 8 : -1;
+}
+inline int64_t conv1d_bwd_bct_marks_bytes(const conv1d_problem &p, const conv1d_bwd_args &a) {
+    return a.field_rows * a.field_pairs * 8 +
+           (conv1d_bwd_bct_fixes(p) ? conv1d_border_bytes(p.batch, p.length) : 0);
+}
+/// Blocks of conv1d.bwd_marks.
+inline int64_t conv1d_bwd_bct_mark_grid(const conv1d_problem &p, const conv1d_bwd_args &a) {
+    return conv1d_grid((a.fields ? a.field_rows : p.batch) * 32 *
+                           conv1d_mark_pieces(p.length, a.fields, a.field_pairs),
+                       conv1d_bwd_threads);
 }
 
 // ---- Who walks what
@@ -180,7 +224,7 @@ inline int conv1d_bwd_bct_deal(conv1d_bwd_args *a, const conv1d_problem &p, int6
     const bool states = p.state_in.used() || p.dstate_out.used();
     a->large = 0;
     a->rows_per_walk = 0;
-    if (conv1d_bwd_bct_exact(p) && p.width <= 4 && !states && a->slots == 1) {
+    if (conv1d_bwd_taps(p.width) <= 4 && !states && a->slots == 1) {
         if (a->items / items >= 5 * at_once) {
             a->walks = conv1d_ceil_div(a->items, items);
             return small;
@@ -242,7 +286,8 @@ inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, int64
     const bool marked = conv1d_bwd_bct_marked(p);
     conv1d_bwd_bct_divide(a, sms);
     int warps = conv1d_bwd_bct_deal(a, p, sms, conv1d_bwd_bct_warps(taps));
-    const int ring = conv1d_bwd_bct_ring(taps, log_vec);
+    conv1d_bwd_bct_fill_marks(p, a);
+    const int ring = conv1d_bwd_bct_ring(taps, log_vec, conv1d_bwd_bct_takes_fields(marked, taps));
     while (warps > 1 && conv1d_bwd_bct_smem_bytes(warps, ring, taps) > smem_per_block) --warps;
     conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
     conv1d_bwd_reach(p, p.dy, &a->dy_begin, &a->dy_end);

@@ -60,7 +60,7 @@ template <class Case> struct conv1d_bct_row {
         copied_to = always() ? 0 : whole();
         conv1d_pin(copied_from);
         conv1d_pin(copied_to);
-        plain_from = shifted() || a.state_in ? 1 : 0;
+        plain_from = shifted() || (a.state_in && !a.marks) ? 1 : 0;
         conv1d_pin(plain_from);
         source = (warp_lane - lane) | ((lane + 1) & (lanes() - 1));
         conv1d_pin(source);
@@ -73,13 +73,13 @@ template <class Case> struct conv1d_bct_row {
     /// For weights of the channel; tiles behind the warp's share are not plain.
     __device__ __forceinline__ void set_plain(bool finite) {
         plain_to = finite && !lead ? copied_to : 0;
-        if (a.dstate_out) {
+        if (a.dstate_out && !a.marks) {
             // tiles whose tokens are all before the last state's
             const int64_t from = (a.length - a.entries) >> (a.log_lanes + Case::log_vec);
             if (from < plain_to) plain_to = static_cast<int>(from);
         }
         conv1d_pin(plain_to);
-        edges = finite && simple() && !lead;
+        edges = !Case::fields && finite && simple() && !lead;
     }
 
     static __device__ __forceinline__ conv1d_bct_ledger &ledger() {
@@ -243,7 +243,16 @@ template <class Case> struct conv1d_bct_row {
                 copy_checked(to - Case::halo, at.x, at.t - before, length, a.x, a.x_begin, a.x_end);
             copy_checked(to + Case::part, at.dy, at.t, length, a.dy, a.dy_begin, a.dy_end);
         }
-        if constexpr (Case::marked) {
+        if constexpr (Case::fields) {
+            if (a.marks && at.run > 0) {
+                const uint2 *const from = static_cast<const uint2 *>(a.marks) +
+                                          int64_t{at.row} * a.field_pairs +
+                                          ((at.t >> Case::log_vec) + 1);
+                async_copy<8>(to + 2 * Case::part, from);
+                if (shifted()) async_copy<8>(to + 2 * Case::part + 8, from + 1);
+            }
+        }
+        if constexpr (Case::borders) {
             const bool mine = a.marks && at.run > 0 && near_border(at);
             marked = marked << 1 | (__any_sync(conv1d_all_lanes, static_cast<int>(mine)) ? 1u : 0u);
         }
@@ -263,7 +272,9 @@ template <class Case> struct conv1d_bct_row {
     __device__ __forceinline__ uint2 border_word(const Cursor &at, int number) const {
         const int words = static_cast<int>(conv1d_border_words(a.length));
         if (number < 0 || number >= words || at.row >= a.batch) return make_uint2(0, 0);
-        return __ldg(static_cast<const uint2 *>(a.marks) + int64_t{at.row} * words + number);
+        return __ldg(
+            reinterpret_cast<const uint2 *>(static_cast<const char *>(a.marks) + a.borders_at) +
+            int64_t{at.row} * words + number);
     }
     /// A token near the lane's, or those that its taps reach, is at a border: behind the end of a
     /// row g is 0, but what it meets may be padding that is not finite.
@@ -285,19 +296,52 @@ template <class Case> struct conv1d_bct_row {
             if (static_cast<uint32_t>(at.t + e) >= length) bits.x |= 1u << e;
         return bits;
     }
-    __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
+    template <class Cursor>
+    __device__ __forceinline__ void read(const Cursor &at, conv1d_bct_chunk<Case> &in) const {
         constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
         load_words<4>(slot, in.x);
         load_words<4>(slot + Case::part, in.dy);
 #pragma unroll
         for (int q = 0; q < Case::old_loaded; q += each)
             load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
+        if constexpr (Case::fields) {
+            if (!a.marks) return;
+            // behind the lane's tokens, those that taps reach from
+            constexpr uint32_t reached = (1u << Case::history * Case::field_bits) - 1;
+            const uint2 two = fields(at, slot);
+            in.fields = two.x & (two.y | ~reached);
+        }
+    }
+    /// Fields of the lane's tokens, and of as many behind them, of a stage that is read or has
+    /// been.
+    template <class Cursor>
+    __device__ __forceinline__ uint2 fields(const Cursor &at, shared_at stage) const {
+        uint32_t pair[2];
+        stage += 2 * Case::part;
+        load_words<2>(stage, pair);
+        if (shifted()) {
+            const uint32_t by = static_cast<uint32_t>((at.t & (vec - 1)) * Case::field_bits);
+            uint32_t behind;
+            load_words<1>(stage + 12, &behind);
+            pair[0] = __funnelshift_r(pair[0], pair[1], by);
+            pair[1] = __funnelshift_r(pair[1], behind, by);
+        }
+        return make_uint2(pair[0], pair[1]);
     }
     __device__ __forceinline__ bool masked() const {
-        return Case::marked && (marked >> (conv1d_bwd_bct_stages - 1) & 1u) != 0;
+        return Case::borders && (marked >> (conv1d_bwd_bct_stages - 1) & 1u) != 0;
     }
     template <class Cursor>
-    __device__ __forceinline__ conv1d_bct_kind kind(const Cursor &at) const {
+    __device__ __forceinline__ conv1d_bct_kind kind(const Cursor &at,
+                                                    const conv1d_bct_chunk<Case> &in) const {
+        if constexpr (Case::fields) {
+            if (a.marks) {
+                const bool all =
+                    __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
+                return all && at.tile >= plain_from && at.tile < plain_to ? conv1d_bct_kind::plain
+                                                                          : conv1d_bct_kind::masked;
+            }
+        }
         if (masked()) return conv1d_bct_kind::special;
         if (at.tile >= plain_from && at.tile < plain_to) return conv1d_bct_kind::plain;
         return edges ? conv1d_bct_kind::edge : conv1d_bct_kind::special;

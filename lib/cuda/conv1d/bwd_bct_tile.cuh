@@ -52,6 +52,83 @@ __device__ __forceinline__ void conv1d_bct_dw(const float (&x)[Case::vec + Case:
     }
 }
 
+/// Whether the tap of element e that meets the token d before it counts.
+template <class Case>
+__device__ __forceinline__ bool conv1d_bct_counts(uint32_t fields, int e, int d) {
+    return (fields >> (e * Case::field_bits + d) & 1u) != 0;
+}
+
+/// Eight bits of fields, those of the elements e .. e + 8 / field_bits - 1: one instruction makes
+/// predicates of them, where the compiler sees no more than these at a time.
+template <class Case> __device__ __forceinline__ uint32_t conv1d_bct_byte(uint32_t fields, int e) {
+    uint32_t byte = fields >> (e * Case::field_bits);
+    conv1d_pin(byte);
+    return byte;
+}
+
+/// conv1d_bct_taps with fields; elements that are not live get anything.
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_masked_taps(const float (&w)[Case::taps],
+                                                       const float (&x)[Case::vec + Case::history],
+                                                       uint32_t own, float (&pre)[Case::vec]) {
+    constexpr int each = 8 / Case::field_bits;
+#pragma unroll
+    for (int e = 0; e < Case::vec; e += each) {
+        const uint32_t byte = conv1d_bct_byte<Case>(own, e);
+#pragma unroll
+        for (int k = 0; k < Case::taps; ++k) {
+            const int d = Case::history - k;
+#pragma unroll
+            for (int i = 0; i < each; ++i)
+                if (d == 0 || conv1d_bct_counts<Case>(byte, i, d))
+                    pre[e + i] = conv1d_fma(w[k], x[e + i + k], pre[e + i]);
+        }
+    }
+}
+
+/// conv1d_bct_dx with fields of the elements and of those behind them.
+template <class Case>
+__device__ __forceinline__ void
+conv1d_bct_masked_dx(const float (&w)[Case::taps], const float (&g)[Case::vec + Case::history],
+                     uint32_t own, uint32_t next, float (&dx)[Case::vec]) {
+    constexpr int each = 8 / Case::field_bits;
+#pragma unroll
+    for (int u = 0; u < Case::vec + Case::history; u += each) {
+        const uint32_t byte = u < Case::vec ? conv1d_bct_byte<Case>(own, u)
+                                            : conv1d_bct_byte<Case>(next, u - Case::vec);
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+#pragma unroll
+            for (int j = 0; j < Case::taps; ++j) {
+                const int e = u + i - j;
+                if (e >= 0 && e < Case::vec && (j == 0 || conv1d_bct_counts<Case>(byte, i, j)))
+                    dx[e] = conv1d_fma(w[Case::history - j], g[u + i], dx[e]);
+            }
+        }
+    }
+}
+
+/// conv1d_bct_dw with fields.
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_masked_dw(const float (&x)[Case::vec + Case::history],
+                                                     const float (&g)[Case::vec + Case::history],
+                                                     uint32_t own, float (&dw)[Case::taps],
+                                                     float &dbias) {
+    constexpr int each = 8 / Case::field_bits;
+#pragma unroll
+    for (int e = 0; e < Case::vec; e += each) {
+        const uint32_t byte = conv1d_bct_byte<Case>(own, e);
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            dbias = conv1d_add(dbias, g[e + i]); // 0 where it is not live
+#pragma unroll
+            for (int k = 0; k < Case::taps; ++k)
+                if (conv1d_bct_counts<Case>(byte, i, Case::history - k))
+                    dw[k] = conv1d_fma(g[e + i], x[e + i + k], dw[k]);
+        }
+    }
+}
+
 /// v where byte e of `inside` is 0xff, 0 where it is 0.
 __device__ __forceinline__ float conv1d_keep(float v, uint64_t inside, int e) {
     const uint32_t word = static_cast<uint32_t>(inside >> (e < 4 ? 0 : 32));
@@ -77,6 +154,7 @@ template <class Case> struct conv1d_bct_tile {
     float x[vec + history], dy[vec], g[vec + history];
     uint2 borders;   ///< bits of elements that conv1d.bwd_bct_fix adds to dw; of those of nothing
     uint64_t inside; ///< kind edge: bytes of the elements inside the row
+    uint2 fields;    ///< kind masked: of the elements, and of those behind them
 
     template <conv1d_bct_kind Kind>
     __device__ __forceinline__ void widen(const conv1d_bct_row<Case> &way,
@@ -96,6 +174,10 @@ template <class Case> struct conv1d_bct_tile {
         }
         borders = make_uint2(0, 0);
         if constexpr (Kind == conv1d_bct_kind::plain) return;
+        if constexpr (Kind == conv1d_bct_kind::masked) {
+            fields = way.fields(here, way.free); // the stage that has been read
+            return;
+        }
         if constexpr (Kind == conv1d_bct_kind::edge) {
             inside = way.inside(here);
 #pragma unroll
@@ -114,7 +196,7 @@ template <class Case> struct conv1d_bct_tile {
         }
         const bool checked = way.checked(here.tile);
         const uint32_t length = static_cast<uint32_t>(way.length_of(here));
-        if constexpr (Case::marked) {
+        if constexpr (Case::borders) {
             if (way.masked()) borders = way.borders(here);
         }
         if (checked) {
@@ -159,7 +241,11 @@ template <class Case> struct conv1d_bct_tile {
             float pre[vec];
 #pragma unroll
             for (int e = 0; e < vec; ++e) pre[e] = s.bias;
-            conv1d_bct_taps<Case>(s.w, x, way.first, pre);
+            if constexpr (Kind == conv1d_bct_kind::masked) {
+                conv1d_bct_masked_taps<Case>(s.w, x, fields.x, pre);
+            } else {
+                conv1d_bct_taps<Case>(s.w, x, way.first, pre);
+            }
             if (Kind == conv1d_bct_kind::special && !s.finite && here.t < history &&
                 !way.a.state_in) {
 #pragma unroll 1
@@ -179,6 +265,12 @@ template <class Case> struct conv1d_bct_tile {
             for (int e = 0; e < vec; ++e) g[e] = dy[e];
         }
         if constexpr (Kind == conv1d_bct_kind::plain) return;
+        if constexpr (Kind == conv1d_bct_kind::masked) {
+#pragma unroll
+            for (int e = 0; e < vec; ++e)
+                g[e] = conv1d_bct_counts<Case>(fields.x, e, 0) ? g[e] : 0.0f;
+            return;
+        }
         if constexpr (Kind == conv1d_bct_kind::edge) {
 #pragma unroll
             for (int e = 0; e < vec; ++e) g[e] = conv1d_keep(g[e], inside, e);

@@ -22,9 +22,13 @@ struct conv1d_bwd_args {
     int64_t batch, channels, length, entries, sequences;
     int32_t width;
     int32_t silu, residual, packed;
-    int32_t log_lanes;      ///< see the kernel: lanes, or threads, that share a row
-    int32_t log_group;      ///< conv1d.bwd_any: threads that share the taps of a channel
-    int32_t g_shared;       ///< conv1d.bwd_any: g of a tile is in shared memory
+    int32_t log_lanes;   ///< see the kernel: lanes, or threads, that share a row
+    int32_t log_group;   ///< conv1d.bwd_any: threads that share the taps of a channel
+    int32_t g_shared;    ///< conv1d.bwd_any: g of a tile is in shared memory
+    int32_t fields;      ///< conv1d.bwd_bct: tokens of a word of marks; 0: marks are borders
+    int32_t field_pairs; ///< of a row
+    int64_t field_rows;
+    int64_t borders_at;     ///< conv1d.bwd_bct: bytes from marks to the words of borders; -1: none
     int64_t tile;           ///< tokens of a tile
     int64_t tiles;          ///< of a row
     int64_t tiles_per_walk; ///< of conv1d.bwd_bct: bwd_bct_layout.h

@@ -20,26 +20,56 @@ __device__ __forceinline__ bool conv1d_bwd_inner(const conv1d_bwd_args &a, const
     return inner;
 }
 
-/// conv1d.bwd_marks: a warp a word, a lane a token.
+/// The field of a live token.
+__device__ __forceinline__ uint32_t conv1d_bwd_field(const conv1d_bwd_args &a,
+                                                     const conv1d_sequence &s, int64_t b,
+                                                     int64_t t) {
+    uint32_t field = ~0u >> (32 - 32 / a.fields);
+    for (int d = 1; d < a.width; ++d)
+        if (t - d < s.begin || (a.seq_idx && conv1d_id(a, b, t - d) != conv1d_id(a, b, t)))
+            field &= ~(1u << d);
+    return field;
+}
+
+/// conv1d.bwd_marks: a warp 32 tokens, a lane a token.
 __global__ void __launch_bounds__(conv1d_bwd_threads)
     conv1d_bwd_marks(const __grid_constant__ conv1d_bwd_args a) {
     constexpr int warps = conv1d_bwd_threads / 32;
-    const int64_t words = conv1d_border_words(a.length), all = a.batch * words;
+    const int lane = static_cast<int>(threadIdx.x % 32), fields = a.fields;
+    const int64_t words = conv1d_border_words(a.length);
+    const int64_t pieces = conv1d_mark_pieces(a.length, fields, a.field_pairs);
+    const int64_t all = (fields ? a.field_rows : a.batch) * pieces;
     const int64_t step = static_cast<int64_t>(gridDim.x) * warps;
     start_successor();
-    for (int64_t word = static_cast<int64_t>(wait_for_predecessor()) * warps + threadIdx.x / 32;
-         word < all; word += step) {
-        const int64_t b = word / words, t = ((word - b * words) << 5) + threadIdx.x % 32;
+    for (int64_t piece = static_cast<int64_t>(wait_for_predecessor()) * warps + threadIdx.x / 32;
+         piece < all; piece += step) {
+        const int64_t b = piece / pieces, word = piece - b * pieces - (fields ? 1 : 0);
+        const int64_t t = word * 32 + lane;
         bool border = false, dead = false;
-        if (t < a.length) {
+        uint32_t field = 0;
+        if (t >= 0 && t < a.length && b < a.batch) {
             const conv1d_sequence s = conv1d_sequence_of(a, b, t);
             dead = !conv1d_live(a, s, b, t);
             border = dead || !conv1d_bwd_inner(a, s, b, t);
+            if (fields && !(dead || (border && a.borders_at >= 0)))
+                field = conv1d_bwd_field(a, s, b, t);
         }
+        if (fields) {
+            const int in_word = lane & (fields - 1);
+            field <<= in_word * (32 / fields);
+            for (int by = 1; by < fields; by *= 2) field |= __shfl_xor_sync(0xffffffffu, field, by);
+            // word n is the second one of pair n and the first one of the next
+            uint32_t *const row = static_cast<uint32_t *>(a.marks_out) + b * a.field_pairs * 2;
+            const int64_t n = (word * 32 + lane) / fields;
+            if (in_word == 0 && n >= 0 && n < a.field_pairs) row[2 * n + 1] = field;
+            if (in_word == 0 && n >= -1 && n + 1 < a.field_pairs) row[2 * (n + 1)] = field;
+        }
+        if (a.borders_at < 0 || word < 0 || word >= words || b >= a.batch) continue;
         const uint32_t borders = __ballot_sync(0xffffffffu, static_cast<int>(border));
         const uint32_t deads = __ballot_sync(0xffffffffu, static_cast<int>(dead));
-        if (threadIdx.x % 32 == 0)
-            static_cast<uint2 *>(a.marks_out)[word] = make_uint2(borders, deads);
+        if (lane == 0)
+            reinterpret_cast<uint2 *>(static_cast<char *>(a.marks_out) +
+                                      a.borders_at)[b * words + word] = make_uint2(borders, deads);
     }
 }
 

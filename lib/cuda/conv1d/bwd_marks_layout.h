@@ -1,5 +1,6 @@
-// Marks: which taps of a token count. conv1d.bwd_btc takes them tap by tap, conv1d.bwd_bct a bit
-// for each token that it leaves to conv1d.bwd_bct_fix.
+// Marks: which taps of a token count. conv1d.bwd_btc and, up to four taps, conv1d.bwd_bct take them
+// tap by tap; beyond that conv1d.bwd_bct takes a bit for each token that it leaves to
+// conv1d.bwd_bct_fix.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_layout.h"
@@ -26,6 +27,18 @@ PLAIT_HD constexpr conv1d_mark conv1d_full_mark(int width) {
 PLAIT_HD constexpr int64_t conv1d_border_words(int64_t length) { return (length + 31) >> 5; }
 PLAIT_HD constexpr int64_t conv1d_border_bytes(int64_t rows, int64_t length) {
     return 8 * rows * conv1d_border_words(length);
+}
+
+/// Fields of conv1d.bwd_marks: 2^log_vec tokens a word, token 0 of a row in its lowest bits. Bit 0:
+/// the token is live; bit d: so is it, and the tap that meets the token d before it counts. Bits
+/// from the width on are those of bit 0. All are 0 at tokens that conv1d.bwd_bct_fix does, at those
+/// of nothing, and outside of the row. Pair i of a row has the words i - 1 and i, so that a lane
+/// whose first token is of word i - 1 finds both in one access.
+PLAIT_HD constexpr int conv1d_field_bits(int log_vec) { return 32 >> log_vec; }
+/// Pieces of 32 tokens that a warp of conv1d.bwd_marks makes: from token -32 on if there are pairs.
+PLAIT_HD constexpr int64_t conv1d_mark_pieces(int64_t length, int fields, int64_t pairs) {
+    const int64_t tokens = (length + 31) >> 5, words = (pairs * fields + 31) >> 5;
+    return fields == 0 ? tokens : 1 + (words > tokens ? words : tokens);
 }
 
 /// Tokens t .. t + 3 for t % 4 == 0, from the row's words t / 32 and the next: bit j, token t + j

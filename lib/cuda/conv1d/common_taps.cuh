@@ -54,10 +54,10 @@ __device__ __forceinline__ void conv1d_load_single(const Args &a, int64_t channe
 }
 
 /// taps[i][d] of channel + i meets the sample d before the current one; those from `width` on are
-/// not set.
-template <scalar S, int V, int Taps, class Args>
-__device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
-                                                 float (&taps)[V][Taps], float (&bias)[V]) {
+/// not set. Packed: by aligned accesses where taps are, which takes more registers.
+template <scalar S, bool Packed, int V, int Taps, class Args>
+__device__ __forceinline__ void conv1d_load_taps_by(const Args &a, int64_t channel,
+                                                    float (&taps)[V][Taps], float (&bias)[V]) {
     const bool wide_bias = S == scalar::f32 || a.bias_wide;
     uint32_t bits[V] = {};
     if (a.bias != nullptr) {
@@ -70,8 +70,8 @@ __device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
     }
     const bool wide = S == scalar::f32 || a.w_wide;
     bool done = false;
-    if constexpr (Taps <= 8) { // more accesses at one time would take too many registers
-        done = a.w_packed;
+    if constexpr (Packed) {
+        done = a.w_packed && a.width == Taps;
         if (done && wide) conv1d_load_packed<scalar::f32>(a.w, channel, a.w_c, taps);
         if (done && !wide) conv1d_load_packed<S>(a.w, channel, a.w_c, taps);
     }
@@ -81,6 +81,12 @@ __device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
     for (int i = 0; i < V; ++i)
         bias[i] = wide_bias ? __uint_as_float(bits[i])
                             : widen<S>(static_cast<typename stored<S>::bits>(bits[i]));
+}
+
+template <scalar S, int V, int Taps, class Args>
+__device__ __forceinline__ void conv1d_load_taps(const Args &a, int64_t channel,
+                                                 float (&taps)[V][Taps], float (&bias)[V]) {
+    conv1d_load_taps_by<S, Taps <= 8>(a, channel, taps, bias);
 }
 
 } // namespace plait::impl::cuda

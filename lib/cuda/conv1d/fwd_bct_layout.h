@@ -47,6 +47,27 @@ PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps, bool masked)
     return taps == 4 ? 7 : taps == 16 || (taps == 8 && s == scalar::f32) ? 5 : 4;
 }
 
+// Aligned rows of wide windows (fwd_bct_wide.cuh): a tile's vectors in units of `near` adjacent
+// ones; thread after thread takes a unit, then the one behind all of them.
+
+constexpr int conv1d_bct_step = 2; ///< vectors of a thread under way
+PLAIT_HD constexpr bool conv1d_bct_is_wide(int taps) { return taps > 4; }
+PLAIT_HD constexpr int conv1d_bct_near(int taps) { return taps <= 8 ? 1 : 2; }
+PLAIT_HD constexpr int conv1d_bct_wide_blocks_per_sm(int taps) {
+    return taps == 8 ? 5 : taps == 16 ? 4 : 3;
+}
+
+/// First token of a thread's first unit, and how far behind it there are units.
+PLAIT_HD constexpr int32_t conv1d_bct_wide_first(scalar s, uint32_t tile, uint32_t lanes,
+                                                 uint32_t lane, int32_t vectors, int near) {
+    return static_cast<int32_t>(tile * static_cast<uint32_t>(vectors) * lanes +
+                                lane * static_cast<uint32_t>(near)) *
+           conv1d_vector(s);
+}
+PLAIT_HD constexpr int32_t conv1d_bct_wide_end(int32_t vectors, int near, int32_t stride) {
+    return vectors / near * stride;
+}
+
 /// How a row is cut.
 struct conv1d_bct_cut {
     int64_t tiles;

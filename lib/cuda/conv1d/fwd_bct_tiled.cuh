@@ -12,7 +12,7 @@
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
-#include "lib/cuda/conv1d/fwd_vector.cuh"
+#include "lib/cuda/conv1d/fwd_bct_wide.cuh"
 
 namespace plait::impl::cuda {
 
@@ -141,12 +141,12 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                 if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
         }
         if (i0 == 0) conv1d_load_taps<S>(a, self.c, taps, bias);
-        if constexpr (!Masked) done |= plain << i0;
+        if constexpr (!Masked || Taps == 4) done |= plain << i0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
             if ((plain >> i & 1u) == 0) continue;
             unsigned kind = 1;
-            if constexpr (Masked) {
+            if constexpr (Masked && Taps > 4) {
                 kind = conv1d_bct_mask_kind<S, Taps>(masks[i]);
                 if (kind == 0) continue;
                 done |= 1u << (i0 + i);
@@ -154,9 +154,14 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
-            if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
-            conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
-            if constexpr (Masked) {
+            if constexpr (Masked && Taps == 4) {
+                // samples in front of the row do not count
+                conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
+            } else {
+                if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
+                conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
+            }
+            if constexpr (Masked && Taps > 4) {
 #pragma unroll
                 for (int j = 0; j < v; ++j) out[j] = kind == 1 ? out[j] : 0.0f;
             }
@@ -197,13 +202,20 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
 
 /// Masked: of rows with ids, masks say which taps count.
 template <scalar S, int Taps, bool Odd, bool Masked>
-__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_bct_blocks_per_sm(S, Taps, Masked))
+__global__ void __launch_bounds__(conv1d_bct_threads,
+                                  conv1d_bct_is_wide(Taps) && !Odd
+                                      ? conv1d_bct_wide_blocks_per_sm(Taps)
+                                      : conv1d_bct_blocks_per_sm(S, Taps, Masked))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
         if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
-        conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
+        if constexpr (conv1d_bct_is_wide(Taps) && !Odd) {
+            conv1d_bct_wide_body<S, Taps>(a, conv1d_bct_self_of(a, at));
+        } else {
+            conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
+        }
     }
 }
 

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(conv1d_btc_threads,
         // The product is not kept: its registers are those that the tile lacks.
         if (at.line >= static_cast<int64_t>(a.strips.d) * a.batch) continue;
         const uint32_t line = static_cast<uint32_t>(at.line);
-        if constexpr (conv1d_btc_tiled(Taps, Strided ? 1 : V, Full)) {
+        if constexpr (conv1d_btc_tiled(S, Taps, Strided ? 1 : V, Full)) {
             conv1d_btc_tile_body<S, V, Taps>(a, line, at.item);
         } else {
             conv1d_btc_strip_body<S, V, Taps, Strided, Full>(a, line, at.item);

@@ -28,6 +28,7 @@ struct conv1d_update_args {
     conv1d_divisor groups;  ///< threads of a row
     int64_t row_sets;       ///< a thread takes every row_sets-th row
     conv1d_divisor entries_by;
+    conv1d_divisor samples_by; ///< samples of a row
     uint32_t blocks;
 };
 
@@ -62,9 +63,10 @@ PLAIT_HD constexpr int64_t conv1d_ring_entry(int64_t start, int64_t p, int64_t e
 
 /// How a thread finds the history of its channels.
 enum class conv1d_update_state {
-    rows,  ///< [slot][entry][channel], linear with entries = width - 1, or a ring
-    lines, ///< [slot][channel][entry], packed, linear with entries = width - 1
-    ring,  ///< of variants *.single, whose `rows` are linear
+    rows,    ///< [slot][entry][channel], linear with entries = width - 1, or a ring
+    lines,   ///< [slot][channel][entry], packed, linear with entries = width - 1
+    ring,    ///< of variants *.single, whose `rows` are linear
+    samples, ///< the same of some samples a row, a thread each: none takes an entry that one reads
 };
 
 /// Channels of a thread: one access of 16 bytes (8 for 16 bits, whose f32 taps take the registers),
@@ -81,10 +83,13 @@ PLAIT_HD constexpr int conv1d_update_together(int vector) {
     return conv1d_update_single(vector) ? 1 : 2;
 }
 
-/// Blocks that registers leave room for on an SM.
-PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector, bool half) {
-    return vector < 4 ? 16 : half ? 12 : 8;
+/// Samples of a row whose loads are issued together.
+PLAIT_HD constexpr int conv1d_update_samples(int vector) {
+    return conv1d_update_single(vector) ? 1 : 4;
 }
+
+/// Blocks that registers leave room for on an SM.
+PLAIT_HD constexpr int conv1d_update_blocks_per_sm(int vector) { return vector < 4 ? 16 : 8; }
 
 /// Element of what a thread loads of the state: sample d before the current one of its channel i.
 /// Access j holds elements j * vector ...
@@ -109,15 +114,27 @@ constexpr conv1d_name conv1d_update_variant(scalar s, int width, int vector,
     return name;
 }
 
-// ---- Variants *.single: one sample a row, width 4; taps packed, biases of w's type and packed
-// ----
+// ---- Variants *.single: one sample a thread, width 4; taps and biases packed, of one type -------
 
 constexpr int conv1d_update_single_threads = 128;
 PLAIT_HD constexpr int conv1d_update_single_together(int vector) { return vector < 4 ? 1 : 2; }
 PLAIT_HD constexpr int conv1d_update_single_blocks_per_sm(scalar s, int vector,
                                                           conv1d_update_state how) {
     if (vector < 4) return 12;
-    return s == scalar::f32 ? 5 : how == conv1d_update_state::ring ? 7 : 8;
+    const bool linear = how == conv1d_update_state::rows || how == conv1d_update_state::lines;
+    return s == scalar::f32 ? 5 : linear ? 8 : 7;
+}
+
+/// Of `samples`: warps take the samples of 32 threads' channels one after the other.
+struct conv1d_update_sample {
+    uint32_t row, group, sample;
+};
+
+PLAIT_HD constexpr conv1d_update_sample conv1d_update_sample_of(const conv1d_update_args &a,
+                                                                uint32_t thread) {
+    const uint32_t warp = thread / 32, set = conv1d_quotient(warp, a.samples_by);
+    const uint32_t row = conv1d_quotient(set, a.groups);
+    return {row, (set - row * a.groups.d) * 32 + thread % 32, warp - set * a.samples_by.d};
 }
 
 /// "bf16.v4.rows.single".
@@ -130,7 +147,8 @@ constexpr conv1d_name conv1d_update_single_variant(scalar s, int vector, conv1d_
     conv1d_append(name, at,
                   how == conv1d_update_state::rows    ? ".rows"
                   : how == conv1d_update_state::lines ? ".lines"
-                                                      : ".ring");
+                  : how == conv1d_update_state::ring  ? ".ring"
+                                                      : ".samples");
     conv1d_append(name, at, ".single");
     return name;
 }
@@ -158,6 +176,25 @@ constexpr conv1d_launch conv1d_update_shared(conv1d_update_args &a, const conv1d
     return l;
 }
 
+/// batch * length * channels / vector < 2^31 - 128; channels are whole vectors of 32 threads.
+constexpr conv1d_launch conv1d_update_samples_launch(conv1d_update_args &a, int vector) {
+    const int threads = conv1d_update_single_threads;
+    const int64_t sets = a.channels / (32 * int64_t{vector});
+    const int64_t blocks = conv1d_ceil_div(a.batch * a.length * sets * 32, threads);
+    a.groups = conv1d_divisor_of(sets);
+    a.samples_by = conv1d_divisor_of(a.length);
+    a.entries_by = conv1d_divisor_of(a.entries);
+    a.row_sets = a.batch;
+    a.blocks = static_cast<uint32_t>(blocks);
+    const conv1d_name name =
+        conv1d_update_single_variant(a.x_type, vector, conv1d_update_state::samples);
+    conv1d_launch l{};
+    for (int i = 0; i < 32; ++i) l.variant[i] = name.text[i];
+    l.threads = threads;
+    l.grid = blocks;
+    return l;
+}
+
 /// batch * channels / vector < 2^31.
 constexpr conv1d_launch conv1d_update_single_launch(conv1d_update_args &a, int vector,
                                                     conv1d_update_state how, int64_t sms) {
@@ -176,8 +213,7 @@ constexpr conv1d_launch conv1d_update_single_launch(conv1d_update_args &a, int v
 /// The same of the variants for any number of samples.
 constexpr conv1d_launch conv1d_update_launch(conv1d_update_args &a, int vector,
                                              conv1d_update_state how, int64_t sms) {
-    const int64_t resident =
-        sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector, conv1d_is_half(a.x_type));
+    const int64_t resident = sms * conv1d_update_threads * conv1d_update_blocks_per_sm(vector);
     a.row_sets = conv1d_update_single(vector)
                      ? a.batch
                      : conv1d_update_sets(a.batch, a.channels / vector, resident);

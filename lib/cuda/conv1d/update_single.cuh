@@ -6,7 +6,8 @@
 // for a set of rows. f32 accumulators. Where the batch is small the length of the code counts,
 // which comes from memory in every launch: a row of 8192 channels takes 1.46 us of 220 instructions
 // (2.0 of 700, 1.24 of 160 without slots and choices), a copy 1.03. At 256 rows 1.20 of a copy
-// that stays in L2.
+// that stays in L2. Variants *.samples: some samples a row into a ring, a thread each, which reads
+// those before its own from x (L1) or from entries that no thread of the row writes.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -21,12 +22,13 @@ template <scalar S, int V, conv1d_update_state How> struct conv1d_update_one {
     using element = typename io::element;
     using access = typename io::access;
     static constexpr int entries = 3;
-    static constexpr bool ring = How == conv1d_update_state::ring;
+    static constexpr bool samples = How == conv1d_update_state::samples;
+    static constexpr bool ring = How == conv1d_update_state::ring || samples;
     static constexpr bool lines = How == conv1d_update_state::lines;
 
     element *state; ///< of the row and the thread's channels
     access now, history[entries];
-    int32_t entry; ///< of a ring: that of the new sample
+    int32_t entry; ///< of a ring: that of the row's first new sample
     bool live;
 
     __device__ __forceinline__ element *place(const conv1d_update_args &a, int j) const {
@@ -39,11 +41,16 @@ template <scalar S, int V, conv1d_update_state How> struct conv1d_update_one {
         return state + static_cast<int64_t>(e) * static_cast<int32_t>(a.state_stride.t);
     }
 
-    __device__ __forceinline__ void load(const conv1d_update_args &a, int32_t row,
-                                         int32_t channel) {
-        const auto *x = static_cast<const element *>(a.x) + channel;
-        now = __ldg(reinterpret_cast<const access *>(x + static_cast<int64_t>(row) *
-                                                             static_cast<int32_t>(a.x_stride.b)));
+    /// Offsets of a row's sample are of 32 bits, but for the row.
+    __device__ __forceinline__ static int64_t at(const conv1d_strides &by, int32_t row, int32_t t) {
+        const int64_t first = static_cast<int64_t>(row) * static_cast<int32_t>(by.b);
+        return samples ? first + t * static_cast<int32_t>(by.t) : first;
+    }
+
+    __device__ __forceinline__ void load(const conv1d_update_args &a, int32_t row, int32_t channel,
+                                         int32_t t) {
+        const auto *x = static_cast<const element *>(a.x) + channel + at(a.x_stride, row, t);
+        now = __ldg(reinterpret_cast<const access *>(x));
         int32_t slot = row;
         live = true;
         if (a.slots != nullptr) {
@@ -65,12 +72,17 @@ template <scalar S, int V, conv1d_update_state How> struct conv1d_update_one {
 #pragma unroll
         for (int j = 0; j < entries; ++j) {
             history[j] = access{};
-            if (live) history[j] = *reinterpret_cast<const access *>(place(a, j));
+            if (samples && t + j >= entries) {
+                history[j] = __ldg(reinterpret_cast<const access *>(
+                    x + (j - entries) * static_cast<int32_t>(a.x_stride.t)));
+            } else if (live) {
+                history[j] = *reinterpret_cast<const access *>(place(a, j + (samples ? t : 0)));
+            }
         }
     }
 
     __device__ __forceinline__ void finish(const conv1d_update_args &a, int32_t row,
-                                           int32_t channel, const float (&taps)[V][4],
+                                           int32_t channel, int32_t t, const float (&taps)[V][4],
                                            const float (&bias)[V]) const {
         uint32_t words[entries * io::words];
         float x[V], out[V];
@@ -90,13 +102,15 @@ template <scalar S, int V, conv1d_update_state How> struct conv1d_update_one {
             out[i] = conv1d_finish<S != scalar::f32>(sum, a.silu, a.residual, x[i]);
             if (!live) out[i] = 0.0f;
         }
-        auto *y = static_cast<element *>(a.y) + channel +
-                  static_cast<int64_t>(row) * static_cast<int32_t>(a.y_stride.b);
+        auto *y = static_cast<element *>(a.y) + channel + at(a.y_stride, row, t);
         // Not streaming: what follows a decode step reads y at once.
         __stwb(reinterpret_cast<access *>(y), io::round(out));
         if (!live) return;
         if constexpr (ring) {
-            __stwb(reinterpret_cast<access *>(state + static_cast<int64_t>(entry) *
+            int32_t e = entry + (samples ? t : 0);
+            if (samples && e >= static_cast<int32_t>(a.entries))
+                e -= static_cast<int32_t>(a.entries);
+            __stwb(reinterpret_cast<access *>(state + static_cast<int64_t>(e) *
                                                           static_cast<int32_t>(a.state_stride.t)),
                    now);
             return;
@@ -133,15 +147,23 @@ template <scalar S, int V, conv1d_update_state How>
 __global__ void __launch_bounds__(conv1d_update_single_threads,
                                   conv1d_update_single_blocks_per_sm(S, V, How))
     conv1d_update_single_kernel(const __grid_constant__ conv1d_update_args a) {
-    constexpr int threads = conv1d_update_single_threads,
-                  together = conv1d_update_single_together(V);
     using one = conv1d_update_one<S, V, How>;
+    constexpr int threads = conv1d_update_single_threads;
+    constexpr int together = one::samples ? 1 : conv1d_update_single_together(V);
     const int32_t batch = static_cast<int32_t>(a.batch), sets = static_cast<int32_t>(a.row_sets);
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
-        const uint32_t n = block * threads + threadIdx.x, set = conv1d_quotient(n, a.groups);
-        const int32_t channel = static_cast<int32_t>(n - set * a.groups.d) * V;
-        int32_t row = static_cast<int32_t>(set);
+        const uint32_t n = block * threads + threadIdx.x;
+        int32_t row, channel, t = 0;
+        if constexpr (one::samples) {
+            const conv1d_update_sample at = conv1d_update_sample_of(a, n);
+            row = static_cast<int32_t>(at.row), t = static_cast<int32_t>(at.sample);
+            channel = static_cast<int32_t>(at.group) * V;
+        } else {
+            const uint32_t set = conv1d_quotient(n, a.groups);
+            row = static_cast<int32_t>(set);
+            channel = static_cast<int32_t>(n - set * a.groups.d) * V;
+        }
         if (row >= sets) continue;
         float taps[V][4], bias[V];
         bool first = true;
@@ -149,7 +171,7 @@ __global__ void __launch_bounds__(conv1d_update_single_threads,
             one rows[together];
 #pragma unroll
             for (int u = 0; u < together; ++u)
-                if (u == 0 || row + u * sets < batch) rows[u].load(a, row + u * sets, channel);
+                if (u == 0 || row + u * sets < batch) rows[u].load(a, row + u * sets, channel, t);
             if (first) {
                 if (S == scalar::f32 || a.w_wide) {
                     conv1d_update_taps<scalar::f32>(a, channel, taps, bias);
@@ -161,7 +183,7 @@ __global__ void __launch_bounds__(conv1d_update_single_threads,
 #pragma unroll
             for (int u = 0; u < together; ++u)
                 if (u == 0 || row + u * sets < batch)
-                    rows[u].finish(a, row + u * sets, channel, taps, bias);
+                    rows[u].finish(a, row + u * sets, channel, t, taps, bias);
             row += together * sets;
         } while (together > 1 && row < batch);
     }

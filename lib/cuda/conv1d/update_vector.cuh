@@ -1,11 +1,11 @@
 // conv1d.update: variants *.rows and *.lines, y = act(bias + sum_k w xe) [+ x], the state takes x;
 // bf16, f16, f32, w and bias of that type or f32, K = 2, 3, 4; any number of samples a row. A
 // thread takes the channels of one access (16 bytes of f32, 8 of 16 bits; 4 where the batch is
-// small) of every row_sets-th row: taps once, then x and history of `together` rows at a time, all
-// loads before the first store. No shared memory. Bytes
-// a channel: x, y, K - 1 entries read, K - 1 written (1 in a ring); w and bias once for a set of
-// rows. Bound at B = 1 by latency: a launch and two trips to memory (slot or position, then state);
-// at B >= 256 by the L2 or the memory. f32 accumulators.
+// small) of every row_sets-th row: up to four samples and the history of `together` rows at a time,
+// and, once, taps; all loads before the first store. No shared memory. Bytes a channel: x, y, K - 1
+// entries read, K - 1 written (1 in a ring); w and bias once for a set of rows. Bound at B = 1 by
+// latency: a launch and two trips to memory (slot or position, then state); at B >= 256 by the L2
+// or the memory. f32 accumulators.
 #pragma once
 
 #include "lib/cuda/common/kernel_entry.cuh"
@@ -24,6 +24,7 @@ template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_
     using access = typename io::access;
     static constexpr int entries = K - 1;
     static constexpr bool rows = How == conv1d_update_state::rows;
+    static constexpr int samples = conv1d_update_samples(V);
 
     element *state;          ///< of the row, channel 0
     access history[entries]; ///< of an entry each, or side by side over the channels of the thread
@@ -87,27 +88,42 @@ template <scalar S, int V, int K, conv1d_update_state How> struct conv1d_update_
         for (int i = 0; i < entries * io::words; ++i) words[i] = next[i];
     }
 
-    /// All samples of the row from `x`, its first, on.
+    /// Samples t .. of the row, as many as the row has.
+    __device__ __forceinline__ static void load_samples(const conv1d_update_args &a, int64_t row,
+                                                        int64_t channel, int64_t t,
+                                                        access (&now)[samples]) {
+        const element *x = static_cast<const element *>(a.x) + row * a.x_stride.b + channel;
+#pragma unroll
+        for (int i = 0; i < samples; ++i) {
+            now[i] = access{};
+            if (i == 0 || t + i < a.length)
+                now[i] = __ldg(reinterpret_cast<const access *>(x + (t + i) * a.x_stride.t));
+        }
+    }
+
+    /// All samples of the row, of which `now` are the first.
     __device__ __forceinline__ void run(const conv1d_update_args &a, int64_t row, int64_t channel,
-                                        access now, const float (&taps)[V][4],
+                                        access (&now)[samples], const float (&taps)[V][4],
                                         const float (&bias)[V]) {
         uint32_t words[entries * io::words];
 #pragma unroll
         for (int j = 0; j < entries; ++j) io::to_words(history[j], words + j * io::words);
-        const element *x = static_cast<const element *>(a.x) + row * a.x_stride.b + channel;
         int64_t entry = start;
         const int64_t length = conv1d_update_single(V) ? 1 : a.length;
-        for (int64_t t = 0; t < length; ++t) {
-            access next = now;
-            if (t + 1 < length)
-                next = __ldg(reinterpret_cast<const access *>(x + (t + 1) * a.x_stride.t));
-            put(a, row * a.y_stride.b + t * a.y_stride.t + channel, now, words, taps, bias);
-            if (live && a.position != nullptr) {
-                __stwb(reinterpret_cast<access *>(state + entry * a.state_stride.t + channel), now);
-                entry = entry + 1 == a.entries ? 0 : entry + 1;
+        for (int64_t t = 0; t < length; t += samples) {
+            if (t > 0) load_samples(a, row, channel, t, now);
+#pragma unroll
+            for (int i = 0; i < samples; ++i) {
+                if (t + i >= length) continue;
+                put(a, row * a.y_stride.b + (t + i) * a.y_stride.t + channel, now[i], words, taps,
+                    bias);
+                if (live && a.position != nullptr) {
+                    __stwb(reinterpret_cast<access *>(state + entry * a.state_stride.t + channel),
+                           now[i]);
+                    entry = entry + 1 == a.entries ? 0 : entry + 1;
+                }
+                advance(now[i], words);
             }
-            if (a.position == nullptr || t + 1 < length) advance(now, words);
-            now = next;
         }
         if (!live || a.position != nullptr) return;
 #pragma unroll
@@ -125,22 +141,20 @@ __device__ __forceinline__ void conv1d_update_rows(const conv1d_update_args &a, 
     using access = typename row_type::access;
     constexpr int together = conv1d_update_together(V);
     const int64_t rows_end = conv1d_update_single(V) ? first + 1 : a.batch;
-    const auto *x = static_cast<const typename row_type::element *>(a.x) + channel;
     float taps[V][4], bias[V];
-    // The taps of a single row are asked for behind its samples, those of many rows before them.
-    if (together > 1) conv1d_load_taps<S>(a, channel, taps, bias);
+    bool asked = false;
     for (int64_t row = first; row < rows_end; row += together * a.row_sets) {
         row_type rows[together];
-        access now[together];
+        access now[together][row_type::samples];
 #pragma unroll
         for (int u = 0; u < together; ++u) {
             const int64_t r = row + u * a.row_sets;
-            now[u] = access{};
-            if (r < rows_end)
-                now[u] = __ldg(reinterpret_cast<const access *>(x + r * a.x_stride.b));
+            if (r < rows_end) row_type::load_samples(a, r, channel, 0, now[u]);
             rows[u].load(a, r, channel, r < rows_end);
         }
-        if (together == 1) conv1d_load_taps<S>(a, channel, taps, bias);
+        // Behind the first samples and slots, on which other loads wait.
+        if (!asked) conv1d_load_taps<S>(a, channel, taps, bias);
+        asked = true;
 #pragma unroll
         for (int u = 0; u < together; ++u) {
             const int64_t r = row + u * a.row_sets;
@@ -150,8 +164,7 @@ __device__ __forceinline__ void conv1d_update_rows(const conv1d_update_args &a, 
 }
 
 template <scalar S, int V, int K, conv1d_update_state How>
-__global__ void __launch_bounds__(conv1d_update_threads,
-                                  conv1d_update_blocks_per_sm(V, conv1d_is_half(S)))
+__global__ void __launch_bounds__(conv1d_update_threads, conv1d_update_blocks_per_sm(V))
     conv1d_update_vector_kernel(const __grid_constant__ conv1d_update_args a) {
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
@@ -176,16 +189,24 @@ template <scalar S, int V, conv1d_update_state How> kernel_entry conv1d_update_s
 /// Single samples of width 4 have variants of their own.
 template <scalar S, conv1d_update_state How> kernel_list conv1d_update_list() {
     constexpr int few = conv1d_update_vector(S, true), many = conv1d_update_vector(S, false);
-    constexpr auto also = How == conv1d_update_state::rows ? conv1d_update_state::ring : How;
+    constexpr bool rows = How == conv1d_update_state::rows;
+    constexpr auto ring = rows ? conv1d_update_state::ring : How;
+    constexpr auto samples = rows ? conv1d_update_state::samples : How;
     static const kernel_entry entries[] = {
-        conv1d_update_entry<S, few, 2, How>(),       conv1d_update_entry<S, few, 3, How>(),
-        conv1d_update_entry<S, many, 2, How>(),      conv1d_update_entry<S, many, 3, How>(),
-        conv1d_update_entry<S, many, 4, How>(),      conv1d_update_single_entry<S, few, How>(),
-        conv1d_update_single_entry<S, many, How>(),  conv1d_update_single_entry<S, few, also>(),
-        conv1d_update_single_entry<S, many, also>(),
+        conv1d_update_entry<S, few, 2, How>(),
+        conv1d_update_entry<S, few, 3, How>(),
+        conv1d_update_entry<S, many, 2, How>(),
+        conv1d_update_entry<S, many, 3, How>(),
+        conv1d_update_entry<S, many, 4, How>(),
+        conv1d_update_single_entry<S, few, How>(),
+        conv1d_update_single_entry<S, many, How>(),
+        conv1d_update_single_entry<S, few, ring>(),
+        conv1d_update_single_entry<S, many, ring>(),
+        conv1d_update_single_entry<S, few, samples>(),
+        conv1d_update_single_entry<S, many, samples>(),
     };
     constexpr int all = static_cast<int>(sizeof(entries) / sizeof(entries[0]));
-    return {entries, also == How ? all - 2 : all};
+    return {entries, rows ? all : all - 4};
 }
 
 } // namespace plait::impl::cuda

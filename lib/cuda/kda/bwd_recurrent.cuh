@@ -184,7 +184,10 @@ private:
         const float sum = kda_fold(r, w), other = __shfl_xor_sync(0xffffffffu, sum, 8);
         const int column = kda_tile_column(warp, lane) + kda_fold_column();
         const float beta = batch[lay.beta(slot)];
-        const float e = batch[lay.v(slot) + column] - ((lane & 8) != 0 ? other : sum);
+        // Of the four lanes of a column the first alone reads v and leaves dv there; what the
+        // others make of their zero goes nowhere.
+        const float v = (lane & 9) == 0 ? batch[lay.v(slot) + column] : 0.0f;
+        const float e = v - ((lane & 8) != 0 ? other : sum);
         const float du =
             ((lane & 8) != 0 ? sum : other) + batch[lay.kq(slot)] * batch[lay.o(slot) + column];
         kda_unfold(beta * e, u);

@@ -1,16 +1,19 @@
 // kda.chunk64_fwd_scan for up to 128 keys.
 #include "lib/cuda/common/kernel_entry.cuh"
-#include "lib/cuda/kda/chunk64_fwd_scan.cuh"
+#include "lib/cuda/kda/chunk64_fwd_scan_split.cuh"
 #include "lib/cuda/kernel_list.h"
 
 namespace plait::impl::cuda {
 
 kernel_list list_kda_chunk64_fwd_scan_k128() {
     static const kernel_entry entries[] = {
-        make_kernel_entry<&kda_chunk64_fwd_scan<128, 2, false>>("kda.chunk64_fwd_scan", "k128.w2"),
+        make_kernel_entry<&kda_chunk64_fwd_scan_split<128>>("kda.chunk64_fwd_scan", "k128.w2"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, false>>("kda.chunk64_fwd_scan", "k128.w4"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<128, 8, false>>("kda.chunk64_fwd_scan", "k128.w8"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, true>>("kda.chunk64_fwd_scan",
                                                                "k128.w4.keep"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<128, 8, true>>("kda.chunk64_fwd_scan",
+                                                               "k128.w8.keep"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

@@ -1,6 +1,6 @@
 // Layout of kda.chunk64_fwd_scan: a block has 16 values of a value head of a sequence for each of
-// its warps, and walks over the chunks. A stage of the ring in shared memory is a record and the
-// block's values of V.
+// its warps, and walks over the chunks. Records have a ring in shared memory that all warps read;
+// every warp has two tiles of its own values of V. kda.chunk64_bwd_scan has both in one stage.
 #pragma once
 
 #include "lib/cuda/kda/chunk64_layout.h"
@@ -15,13 +15,14 @@ struct kda_chunk64_fwd_scan_args {
     void *state_out;
     void *o;                   ///< forward
     char *states;              ///< backward: [record][values][keys] bf16 at the head of each chunk
-    char *written;             ///< backward: u as [record][2][values][64] bf16, the second its rest
+    char *written;             ///< backward: u as [record][values][64] bf16
     const int32_t *slots;      ///< without offsets: those of a pool, or null
     const kda_sequence *table; ///< of kda.offsets, or null: sequence n is row n
     kda_problem p;
     int64_t blocks;
     int32_t slices; ///< of the values, one for each block
     bool vector;    ///< 8 values of V are an aligned access
+    bool whole;     ///< 16 values of O are there or not, four of them an aligned access of 16 bits
 };
 
 struct kda64_scan_shape {
@@ -30,20 +31,49 @@ struct kda64_scan_shape {
 
 constexpr int kda64_scan_shared_most = 227 * 1024;
 
-PLAIT_HD constexpr kda64_scan_shape kda64_fwd_scan_shape_of(int keys, int warps) {
-    kda64_scan_shape s{};
+struct kda64_forward_shape {
+    int values, stages, record, v, counters, bytes;
+};
+
+/// Bytes of a warp's values of V of a chunk.
+constexpr int kda64_warp_values = kda64_tile_bytes(kda64_rows, 16);
+
+PLAIT_HD constexpr kda64_forward_shape kda64_forward_shape_of(int keys, int warps) {
+    kda64_forward_shape s{};
     s.values = 16 * warps;
     s.record = kda64_record_of(keys).bytes;
-    s.stage = s.record + kda64_tile_bytes(kda64_rows, s.values);
-    s.stages = 3 * s.stage + 64 <= kda64_scan_shared_most   ? 3
-               : 2 * s.stage + 64 <= kda64_scan_shared_most ? 2
-                                                            : 1;
-    s.counters = s.stages * s.stage;
+    const int all_v = 2 * warps * kda64_warp_values;
+    s.stages = 3 * s.record + all_v + 64 <= kda64_scan_shared_most ? 3 : 2;
+    s.v = s.stages * s.record;
+    s.counters = s.v + all_v;
     s.bytes = s.counters + 64;
     return s;
 }
 
-/// Blocks of 32 or 64 values: fewer values are more blocks, which read every record again.
+/// The split kernel: as many warps again make O, a chunk behind the others. What they need of a
+/// record has a ring of its own; a warp of values hands over S and u of two chunks.
+constexpr int kda64_split_warps = 2, kda64_split_stages = 3;
+
+struct kda64_split_shape {
+    int values, first, second, rest, v, share, each, counters, bytes;
+};
+
+PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys) {
+    kda64_split_shape s{};
+    const kda64_record r = kda64_record_of(keys);
+    s.values = 16 * kda64_split_warps;
+    s.first = r.states; // bytes of each part of a record
+    s.second = r.bytes - r.states;
+    s.rest = kda64_split_stages * s.first; // where the second ring begins
+    s.v = s.rest + kda64_split_stages * s.second;
+    s.share = s.v + 2 * kda64_split_warps * kda64_warp_values;
+    s.each = kda64_tile_bytes(16, keys) + kda64_tile_bytes(16, kda64_rows);
+    s.counters = s.share + 2 * kda64_split_warps * s.each;
+    s.bytes = s.counters + 64;
+    return s;
+}
+
+/// Blocks of 32, 64 or 128 values: fewer values are more blocks, which read every record again.
 PLAIT_HD constexpr int kda64_scan_slices(int64_t dim_v, int warps) {
     return static_cast<int>(kda_ceil_div(dim_v, 16 * warps));
 }
@@ -63,7 +93,8 @@ inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int 
     const int keys = kda64_keys(p.dim_k);
     a.slices = kda64_scan_slices(p.dim_v, warps);
     a.blocks = kda_places(p) * p.value_heads * a.slices;
-    kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_fwd_scan_shape_of(keys, warps).bytes};
+    kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_forward_shape_of(keys, warps).bytes};
+    if (warps == kda64_split_warps) l.threads *= 2, l.smem_bytes = kda64_split_shape_of(keys).bytes;
     int at = kda64_scan_name(l.variant, keys, warps);
     if (a.p.direction == kda_direction::backward) // keeps states and u, and makes no O
         for (const char *c = ".keep"; *c != 0; ++c) l.variant[at++] = *c;

@@ -7,7 +7,8 @@ namespace plait::impl::cuda {
 
 kernel_list list_kda_chunk64_grad_k128() {
     static const kernel_entry entries[] = {
-        make_kernel_entry<&kda_chunk64_grad<128>>("kda.chunk64_grad", "k128"),
+        make_kernel_entry<&kda_chunk64_grad<128, true>>("kda.chunk64_grad", "k128"),
+        make_kernel_entry<&kda_chunk64_grad<128, false>>("kda.chunk64_grad", "k128.f16"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

@@ -1,5 +1,5 @@
-// Layout of kda.chunk64_grad: 2 * keys threads, of which one has a channel of half of the rows, and
-// 16 channels to a warp in products. And of kda.chunk64_sums.
+// Layout of kda.chunk64_grad: a warp has 16 channels of 32 rows as tensor cores have results, so
+// that a thread has two channels of 8 rows. And of kda.chunk64_sums.
 #pragma once
 
 #include "lib/cuda/kda/chunk64_prep_layout.h"
@@ -15,49 +15,56 @@ struct kda_chunk64_grad_args {
     void *dq, *dk, *dg, *dbeta;
     const char *states;    ///< [record][values][keys]: at the head of each chunk
     const char *gradients; ///< the same behind each chunk
-    const char *written;   ///< [record][2][values][64]: u, and what rounding has left of it
-    const char *adjoints;  ///< [record][2][values][64]: w
+    const char *written;   ///< [record][values][64]: u
+    const char *adjoints;  ///< [record][values][64]: w
     float *partials;       ///< [record][keys + 1]: sums of dx and of what A_LOG gets; or null
     const int32_t *slots;
     const kda_sequence *table;
     const kda_chunk *chunks;
     kda_problem p;
-    int64_t blocks;   ///< chunk slots times heads of q and k
-    int32_t values;   ///< of a tile: a multiple of 64
-    float least_beta; ///< as for kda.chunk64_prep
+    int64_t blocks;                    ///< chunk slots times heads of q and k
+    int32_t values;                    ///< of a tile: a multiple of 64
+    float least_beta;                  ///< as for kda.chunk64_prep
+    bool vector_q, vector_k, vector_o; ///< 8 channels are an aligned access; DO as bf16
 };
 
-/// Dynamic shared memory. When the products with states are done, factors of a level take the place
-/// of `states`, dq that of `gradients`, dk that of `written` and `adjoints`. `product`: [64][pitch]
-/// f32, or three of [32][pitch].
+/// Dynamic shared memory. When products with states are done, what halves tell one another takes
+/// the place of `states` and `gradients`; sums over channels are added up in `pairs`, before and
+/// behind its use. `decays` and `sums` ([2][4], several value heads to a head of q) are [threads]
+/// of 16 bytes. Rows are coefficients of q, of k, of w S, and the squares of both norms.
 struct kda64_grad_shared {
-    int states, gradients, written, adjoints, d_o, pairs_q, pairs_k, gates, product, sums, parts,
-        norms, beta, diagonal, first, counter, bytes;
+    int states, gradients, written, adjoints, d_o, q, k, pairs, decays, sums, rows, near, totals,
+        place, counter, bytes;
 };
 
-/// Floats of a row of `product`: rows of eight lie in different banks.
-PLAIT_HD constexpr int kda64_pitch(int keys) { return keys + 8; }
+PLAIT_HD constexpr int kda64_grad_threads(int keys) { return 4 * keys; }
+/// What two halves of 16 channels tell one another: fragments of q, of k, of k, and sums.
+PLAIT_HD constexpr int kda64_grad_words(int keys) { return keys / 16 * 8 * 32 * 16; }
 
-PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys) {
+PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys, int values, bool shared_heads) {
     kda64_grad_shared s{};
-    const int state = kda64_tile_bytes(kda64_grad_values, keys);
-    const int rows = kda64_tile_bytes(kda64_grad_values, kda64_rows);
+    const int state = kda64_tile_bytes(values, keys), rows = kda64_tile_bytes(values, kda64_rows);
+    const int tokens = kda64_tile_bytes(kda64_rows, keys);
     s.states = 0;
     s.gradients = s.states + state;
     s.written = s.gradients + state;
     s.adjoints = s.written + rows;
     s.d_o = s.adjoints + rows;
-    s.pairs_q = s.d_o + rows;
-    s.pairs_k = s.pairs_q + kda64_tile_bytes(64, 64);
-    s.gates = s.pairs_k + kda64_tile_bytes(64, 64);
-    s.product = s.gates + 4 * 64 * keys;
-    s.sums = s.product + 3 * 4 * 32 * kda64_pitch(keys); // [4][2][keys]
-    s.parts = s.sums + 4 * 2 * 4 * keys;
-    s.norms = s.parts + 2 * 4 * 64 * (keys / 32);
-    s.beta = s.norms + 3 * 4 * 64;
-    s.diagonal = s.beta + 4 * 64;
-    s.first = s.diagonal + 4 * 64;
-    s.counter = s.first + 4 * keys;
+    s.q = s.d_o + rows;
+    s.k = s.q + tokens;
+    s.pairs = s.k + tokens;
+    s.sums = s.pairs + 2 * kda64_tile_bytes(64, 64);
+    s.rows = s.sums;
+    s.decays = s.written; // where both do not fit
+    if (shared_heads) s.rows += 2 * 4 * 64 * keys;
+    if (!shared_heads || values < keys) {
+        s.decays = s.rows;
+        s.rows += 4 * 64 * keys;
+    }
+    s.near = s.rows + 5 * 4 * 64;
+    s.totals = s.near + 16 * 32;
+    s.place = s.totals + 2 * 4 * keys;
+    s.counter = s.place + 80;
     s.bytes = s.counter + 16;
     return s;
 }
@@ -66,9 +73,16 @@ inline kda_launch kda_chunk64_grad_launch(kda_chunk64_grad_args &a) {
     const int keys = kda64_keys(a.p.dim_k);
     a.values = static_cast<int32_t>(kda_ceil_div(a.p.dim_v, 64) * 64);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.heads;
-    kda_launch l{"", kda64_prep_threads(keys), kda_grid(a.blocks),
-                 kda64_grad_shared_of(keys).bytes};
-    kda64_name(l.variant, keys);
+    kda_launch l{"", kda64_grad_threads(keys), kda_grid(a.blocks),
+                 kda64_grad_shared_of(keys, a.values, a.p.group() > 1).bytes};
+    const int at = kda64_name(l.variant, keys);
+    if (a.p.q.type != scalar::bf16 || a.p.k.type != scalar::bf16) {
+        l.variant[at] = '.';
+        l.variant[at + 1] = 'f';
+        l.variant[at + 2] = '1';
+        l.variant[at + 3] = '6';
+        l.variant[at + 4] = 0;
+    }
     return l;
 }
 

@@ -27,6 +27,14 @@ PLAIT_HD constexpr int kda64_at(int columns, int row, int column) {
     return row * columns * 2 + ((column >> 3 ^ (row >> shift & mask)) << 4) + (column & 7) * 2;
 }
 
+/// The same element `rows` rows further down and `columns` columns to the right, for tiles of a
+/// multiple of 64 columns: by one exclusive or where rows and columns are constants. Of the row
+/// that `at` lies in the last three bits are 0 where rows has any, and so are, of its column, those
+/// that `columns` has.
+PLAIT_HD constexpr int kda64_from(int tile_columns, int at, int rows, int columns) {
+    return (at ^ ((columns >> 3 ^ rows) & 7) << 4) + rows * tile_columns * 2 + (columns >> 6 << 7);
+}
+
 PLAIT_HD constexpr int kda64_tile_bytes(int rows, int columns) { return rows * columns * 2; }
 
 /// Bytes from the head of a record.

@@ -1,4 +1,4 @@
-// Layout of kda.chunk64_prep: 2 * keys threads, of which one has a channel of half of the rows.
+// Layout of kda.chunk64_prep: eight warps, of which one has eight rows of all channels.
 #pragma once
 
 #include "lib/cuda/kda/chunk64_layout.h"
@@ -19,43 +19,77 @@ struct kda_chunk64_prep_args {
     char *records;             ///< [chunk slots][value heads]
     kda_problem p;
     int64_t blocks;
-    float least_beta; ///< what a smaller one is replaced by
+    int32_t group;               ///< value heads that share one head of q and k
+    float least_beta;            ///< what a smaller one is replaced by
+    bool wide_q, wide_k, wide_g; ///< four channels from each multiple of four on: one access
 };
 
-/// Dynamic shared memory. F and M are f32 with rows of 64; A is a tile. Operands of a level: rows i
-/// of k and of q, then rows j of k, 32 each; two of them in turn.
+constexpr int kda64_prep_warps = 8;
+
+/// Channels of a lane that follow one another, and the first of its group of that many.
+PLAIT_HD constexpr int kda64_width(int keys) { return keys == 128 ? 4 : 2; }
+PLAIT_HD constexpr int kda64_channel(int keys, int lane, int group) {
+    return (32 * group + lane) * kda64_width(keys);
+}
+
+/// Rows of factors in shared memory. Within its eight rows a warp multiplies on its own: 16 rows of
+/// k and of q, eight of lower k, in a region that is its own, where its factors of levels 4 and 5
+/// lie afterwards. Level 3 has its own, for each pair of warps. An upper warp of a level has eight
+/// rows of k and eight of q, a lower one eight of k.
+PLAIT_HD constexpr int kda64_region_row(int warp) { return 24 * warp + (warp == 7 ? 8 : 0); }
+constexpr int kda64_region_rows = 24 * 8 + 2 * 8;
+PLAIT_HD constexpr int kda64_factor_row(int level, int warp) {
+    return level == 3   ? kda64_region_rows + 24 * (warp >> 1) + (warp & 1 ? 0 : 16)
+           : level == 4 ? kda64_region_row(warp) + (warp & 4 ? 16 : 8)
+                        : kda64_region_row(warp);
+}
+constexpr int kda64_factor_rows = kda64_region_rows + 4 * 24;
+
+/// Floats of a row of F: rows of four, of 8 bytes, lie in different banks.
+constexpr int kda64_f_pitch = 72;
+
+/// Dynamic shared memory. F is f32, A and M are tiles; M lies where factors were. `scales`: what a
+/// row of q is multiplied by.
 struct kda64_prep_shared {
-    int f, m, products, a, operands, gates, first, sums, totals, parts, norms, beta, bytes;
+    int factors, m, f, a, totals, beta, scales, bytes;
 };
-
-PLAIT_HD constexpr int kda64_operand_bytes(int keys) { return kda64_tile_bytes(96, keys); }
 
 PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
     kda64_prep_shared s{};
-    s.operands = 0;
-    s.f = 2 * kda64_operand_bytes(keys);
-    s.a = s.f + 4 * 64 * 64;
-    s.gates = s.a + kda64_tile_bytes(64, 64);
-    s.totals = s.gates + 4 * 64 * keys;
-    s.first = s.totals + 2 * 4 * keys;
-    s.parts = s.first + 4 * keys;
-    s.norms = s.parts + 2 * 4 * 64 * (keys / 32);
-    s.beta = s.norms + 3 * 4 * 64;
-    s.bytes = s.beta + 4 * 64;
-    // When the levels are done.
-    s.m = 0;
-    s.products = 4 * 64 * 64;
+    s.factors = s.m = 0;
+    s.f = s.factors + kda64_tile_bytes(kda64_factor_rows, keys);
+    s.a = s.f + 4 * kda64_rows * kda64_f_pitch;
+    s.totals = s.a + kda64_tile_bytes(kda64_rows, kda64_rows);
+    s.beta = s.totals + 4 * kda64_prep_warps * keys;
+    s.scales = s.beta + 4 * kda64_rows;
+    s.bytes = s.scales + 4 * kda64_rows;
     return s;
 }
 
+/// Threads of the kernels of which a thread has a channel of half of the rows.
 PLAIT_HD constexpr int kda64_prep_threads(int keys) { return 2 * keys; }
+/// Factors of a level as they have them: rows i of k and of q, then rows j of k, 32 each.
+PLAIT_HD constexpr int kda64_operand_bytes(int keys) { return kda64_tile_bytes(96, keys); }
+
+/// Four channels from each multiple of four on are an aligned access.
+constexpr bool kda64_fours(const kda_problem &p, const kda_view &v, int64_t heads) {
+    const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 4 == 0; };
+    return v.c == 1 && v.align >= (kda_is_half(v.type) ? 8 : 16) && p.dim_k % 4 == 0 &&
+           fits(p.batch, v.b) && fits(p.length, v.t) && fits(heads, v.h);
+}
 
 inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
     const int keys = kda64_keys(a.p.dim_k);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
-    kda_launch l{"", kda64_prep_threads(keys), kda_grid(a.blocks),
-                 kda64_prep_shared_of(keys).bytes};
-    kda64_name(l.variant, keys);
+    a.group = static_cast<int32_t>(a.p.group());
+    a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
+    a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
+    a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
+    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(a.blocks), kda64_prep_shared_of(keys).bytes};
+    int at = kda64_name(l.variant, keys);
+    const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
+    for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
+    l.variant[at] = 0;
     return l;
 }
 

@@ -88,32 +88,53 @@ __device__ __forceinline__ void kda64_pack_rest(const float (&x)[mma_items_d],
     }
 }
 
+/// Four lanes next to one another have four words of each of four pieces of 16 bytes, a word of
+/// each piece every lane; a lane gets the piece of its number.
+__device__ __forceinline__ uint4 kda64_whole_piece(int lane, uint32_t (&w)[4]) {
+    const bool odd = (lane & 1) != 0, high = (lane & 2) != 0;
+#pragma unroll
+    for (int m = 0; m < 4; m += 2) {
+        const uint32_t got = __shfl_xor_sync(0xffffffffu, odd ? w[m] : w[m + 1], 1);
+        (odd ? w[m] : w[m + 1]) = got;
+    }
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+        const uint32_t got = __shfl_xor_sync(0xffffffffu, high ? w[m] : w[m + 2], 2);
+        (high ? w[m] : w[m + 2]) = got;
+    }
+    return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
 /// Transposed accumulators to a tile [values][columns] in global memory, as bf16.
 template <int Columns>
 __device__ __forceinline__ void kda64_keep(char *tile, int value, int lane,
                                            const float (&x)[Columns / 8][mma_items_d]) {
 #pragma unroll
-    for (int t = 0; t < Columns / 8; ++t) {
+    for (int t = 0; t < Columns / 8; t += 4) {
 #pragma unroll
         for (int i = 0; i < mma_items_d; i += 2) {
-            const mma_place in = mma_place_d(lane, i);
-            *reinterpret_cast<uint32_t *>(tile +
-                                          kda64_at(Columns, value + in.row, 8 * t + in.column)) =
-                round_pair<scalar::bf16>(x[t][i], x[t][i + 1]);
+            uint32_t w[4];
+#pragma unroll
+            for (int m = 0; m < 4; ++m)
+                w[m] = round_pair<scalar::bf16>(x[t + m][i], x[t + m][i + 1]);
+            const int row = value + mma_place_d(lane, i).row;
+            *reinterpret_cast<uint4 *>(tile + kda64_at(Columns, row, 8 * (t + lane % 4))) =
+                kda64_whole_piece(lane, w);
         }
     }
 }
 
 /// The same of packed tiles of 16 columns.
 __device__ __forceinline__ void kda64_keep_words(char *tile, int value, int lane,
-                                                 const uint32_t (&w)[4][4]) {
+                                                 const uint32_t (&words)[4][4]) {
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
+    for (int t = 0; t < 4; t += 2) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const mma_place in = mma_place_a(lane, i, 0);
-            *reinterpret_cast<uint32_t *>(tile + kda64_at(64, value + in.row, 16 * t + in.column)) =
-                w[t][i];
+        for (int i = 0; i < 2; ++i) { // words i and i + 2 are pieces next to one another
+            uint32_t w[4] = {words[t][i], words[t][i + 2], words[t + 1][i], words[t + 1][i + 2]};
+            const int row = value + mma_place_a(lane, i, 0).row;
+            *reinterpret_cast<uint4 *>(tile + kda64_at(64, row, 16 * t + 8 * (lane % 4))) =
+                kda64_whole_piece(lane, w);
         }
     }
 }
@@ -153,19 +174,49 @@ __device__ __forceinline__ void kda64_decay(const float *gamma, int lane,
     }
 }
 
-/// S^T += u^T rows.
+/// S^T += u^T rows. The sums of one step are all there are, so that none waits for another.
 template <int Keys>
 __device__ __forceinline__ void kda64_add_rows(const char *rows, int lane,
                                                const uint32_t (&u)[4][4],
                                                float (&s)[Keys / 8][mma_items_d]) {
 #pragma unroll
-    for (int t = 0; t < Keys / 16; ++t) {
+    for (int k = 0; k < 4; ++k) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int t = 0; t < Keys / 16; ++t) {
             uint32_t b[4];
             load_matrices_transposed(b, rows + kda64_at_bt(Keys, 16 * k, 16 * t, lane));
             mma_add<scalar::bf16>(s[2 * t], u[k], {b[0], b[1]});
             mma_add<scalar::bf16>(s[2 * t + 1], u[k], {b[2], b[3]});
+        }
+    }
+}
+
+/// The same with what packing u has lost.
+template <int Keys>
+__device__ __forceinline__ void
+kda64_add_rows(const char *rows, int lane, const uint32_t (&u)[4][4], const uint32_t (&rest)[4][4],
+               float (&s)[Keys / 8][mma_items_d]) {
+    constexpr int group = 4; // whose operands wait in registers
+    static_assert(Keys / 16 % group == 0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+#pragma unroll
+        for (int t = 0; t < Keys / 16; t += group) {
+            uint32_t b[group][4];
+#pragma unroll
+            for (int x = 0; x < group; ++x)
+                load_matrices_transposed(b[x],
+                                         rows + kda64_at_bt(Keys, 16 * k, 16 * (t + x), lane));
+#pragma unroll
+            for (int x = 0; x < group; ++x) {
+                mma_add<scalar::bf16>(s[2 * (t + x)], u[k], {b[x][0], b[x][1]});
+                mma_add<scalar::bf16>(s[2 * (t + x) + 1], u[k], {b[x][2], b[x][3]});
+            }
+#pragma unroll
+            for (int x = 0; x < group; ++x) {
+                mma_add<scalar::bf16>(s[2 * (t + x)], rest[k], {b[x][0], b[x][1]});
+                mma_add<scalar::bf16>(s[2 * (t + x) + 1], rest[k], {b[x][2], b[x][3]});
+            }
         }
     }
 }

@@ -41,9 +41,71 @@ constexpr int kda_fwd_recurrent_warps_for(const kda_problem &p, int64_t sms) {
     return warps;
 }
 
+// ---- Variants few.*: a few tokens ---------------------------------------------------------------
+
+constexpr int kda_few_threads = 128, kda_few_columns = 32; ///< values of a block
+constexpr int64_t kda_few_tokens = 16;                     ///< beyond them batches hide more
+constexpr int kda_few_blocks_per_sm(int keys) { return keys == 64 ? 6 : 5; }
+
+/// Shared memory: the block's part of the state, a token of each warp, and twice the sums of all
+/// warps over their keys.
+constexpr int kda_few_warps = kda_few_threads / 32;
+constexpr int kda_few_parts = 2 * kda_few_warps * kda_few_columns;
+PLAIT_HD constexpr kda_batch_layout kda_few_batch(int keys) {
+    return {keys, kda_few_columns, kda_few_warps};
+}
+PLAIT_HD constexpr int kda_few_bytes(int keys, int size) {
+    return keys * kda_few_columns * size + 4 * (kda_few_batch(keys).floats() + 2 * kda_few_parts);
+}
+
+/// The access that a state tensor has, 16 bytes at a time; elements where it has none.
+constexpr kda_state_access kda_few_access_of(const kda_problem &p, const kda_state_view &v) {
+    const kda_state_access how = kda_access_of(p, v);
+    if (v.type == scalar::f32 || how != kda_state_access::keys || p.dim_k != 128) return how;
+    const bool whole = v.align >= 16 && v.v % 8 == 0 && v.n % 8 == 0 && v.h % 8 == 0;
+    return whole ? how : kda_state_access::elements;
+}
+
+/// How variants few have both states, or elements where they are not for the problem.
+constexpr kda_state_access kda_few_access(const kda_problem &p) {
+    constexpr int64_t most = INT32_MAX;
+    const kda_state_view &in = p.state_in, &out = p.state_out, &any = in.used() ? in : out;
+    if ((p.dim_k != 64 && p.dim_k != 128) || p.dim_v % kda_few_columns != 0 || p.dim_v == 0 ||
+        p.value_heads < 1 || p.longest() > kda_few_tokens || !any.used() ||
+        (any.type != scalar::f32 && any.type != scalar::bf16) ||
+        (out.used() && out.type != any.type))
+        return kda_state_access::elements;
+    if (p.value_heads > 1 << 15 || p.dim_v > most / 8 || p.length > most || p.slots > most ||
+        kda_places(p) > most / (p.value_heads * (p.dim_v / kda_few_columns)))
+        return kda_state_access::elements; // 32 bits do not count them
+    const kda_state_access how = kda_few_access_of(p, any);
+    return !out.used() || kda_few_access_of(p, out) == how ? how : kda_state_access::elements;
+}
+
+/// "few.k128.vk.f32"
+constexpr kda_launch kda_few_launch(kda_fwd_recurrent_args &a, kda_state_access how) {
+    const kda_problem &p = a.problem;
+    a.tiles = p.dim_v / kda_few_columns;
+    a.blocks = kda_places(p) * p.value_heads * a.tiles;
+    const scalar type = (p.state_in.used() ? p.state_in : p.state_out).type;
+    kda_launch l{"few.", kda_few_threads, kda_grid(a.blocks),
+                 kda_few_bytes(static_cast<int>(p.dim_k), static_cast<int>(scalar_bytes(type)))};
+    int at = 4;
+    const auto add = [&](const char *c) {
+        for (; *c != 0; ++c) l.variant[at++] = *c;
+    };
+    add(p.dim_k == 64 ? "k64" : "k128");
+    add(how == kda_state_access::keys ? ".vk" : ".kv");
+    add(type == scalar::f32 ? ".f32" : ".bf16");
+    l.variant[at] = 0;
+    return l;
+}
+
 /// Variant "k128" of up to 128 keys.
 constexpr kda_launch kda_fwd_recurrent_launch(kda_fwd_recurrent_args &a, int64_t sms) {
     const kda_problem &p = a.problem;
+    const kda_state_access few = kda_few_access(p);
+    if (few != kda_state_access::elements) return kda_few_launch(a, few);
     const int quads = static_cast<int>(p.dim_k <= 64 ? 1 : kda_ceil_div(p.dim_k, 64));
     const int warps = kda_fwd_recurrent_warps_for(p, sms);
     a.tiles = kda_ceil_div(p.dim_v, warps * kda_warp_columns);

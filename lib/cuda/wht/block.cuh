@@ -1,10 +1,11 @@
-// wht.block: y[row] = scale * H_n x[row], n = 2^log_n, 0 <= log_n <= 16 (f64: 15); 64-bit strides.
+// wht.block: y[row] = scale * H_n x[row], n = 2^log_n, 0 <= log_n <= 16 (f64, i64: 15), also of
+// complex numbers (block_layout.h); 64-bit strides.
 // One block holds a tile of one or more rows (block_layout.h says which thread holds what), reads
 // each element once and writes it once: 2 * sizeof(element) bytes each. Blocks stride over tiles.
 // Limits: row strides >= n; vector kernels need 16-byte bases and strides, and packed rows where n
 // elements have less than 16 bytes. In place works: a tile is in registers before it is written.
 // Precision: 16-bit types and f32 accumulate in f32, f64 in f64; one multiplication by the scale
-// and one rounding at the store.
+// and one rounding at the store. Integers wrap; they have no scale.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -13,9 +14,9 @@
 
 namespace plait::impl::cuda {
 
-template <scalar X, scalar Y, int LogN, bool Vector> struct wht_block_case {
+template <scalar X, scalar Y, int LogN, bool Vector, int Parts> struct wht_block_case {
     PLAIT_HD static constexpr wht_block_config config() {
-        return wht_block_config_of(X, Y, LogN, Vector);
+        return wht_block_config_of(X, Y, LogN, Vector, Parts);
     }
 };
 

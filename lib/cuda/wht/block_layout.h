@@ -1,5 +1,6 @@
 // Address maps and launch data of wht.block: y[row] = scale * H_n x[row], n = 2^log_n <= 2^16
-// (f64: 2^15).
+// (f64, i64: 2^15). Complex rows are rows of twice as many real numbers whose lowest index bit is
+// not transformed; `log_n` counts it, `parts` is 1.
 //
 // n <= 2^(5+r), r = log_items: one phase, lanes on the bits above a 16-byte access, whose
 // butterflies go by shuffles; all other bits are in registers.
@@ -25,6 +26,7 @@ struct wht_block_args {
 struct wht_block_config {
     scalar x, y;
     int log_n;
+    int parts; ///< low bits of the index that are not transformed
     bool vector;
     tile_layout tile;
     int log_row;    ///< max(log_n, an access): shorter rows lie packed and are taken together
@@ -50,15 +52,15 @@ PLAIT_HD constexpr int wht_min(int a, int b) { return a < b ? a : b; }
 PLAIT_HD constexpr int wht_max(int a, int b) { return a > b ? a : b; }
 
 /// One phase.
-PLAIT_HD constexpr tile_layout wht_block_warp_tile(int log_n, int log_tile, int log_items,
-                                                   int log_vec) {
+PLAIT_HD constexpr tile_layout wht_block_warp_tile(uint32_t transformed, int log_tile,
+                                                   int log_items, int log_vec) {
     tile_layout t{};
     t.log_tile = log_tile;
     t.log_items = log_items;
     t.phases = 1;
     t.phase[0].regs = bit_range(0, log_vec) | bit_range(log_vec + 5, 5 + log_items);
-    t.phase[0].reg_stages = t.phase[0].regs & bit_range(0, log_n);
-    t.phase[0].lane_stages = bit_range(log_vec, log_vec + 5) & bit_range(0, log_n);
+    t.phase[0].reg_stages = t.phase[0].regs & transformed;
+    t.phase[0].lane_stages = bit_range(log_vec, log_vec + 5) & transformed;
     t.log_vec_x = t.log_vec_y = log_vec;
     t.pad_shift[0] = t.pad_shift[1] = 31;
     return t;
@@ -107,10 +109,11 @@ PLAIT_HD constexpr tile_layout wht_block_tile(int log_tile, int log_items, uint3
 }
 
 /// Which (x, y) are instantiated, and for which n.
-constexpr bool wht_block_exists(scalar x, scalar y, int log_n) {
-    if (log_n < 0 || log_n > 16) return false;
-    if (x == scalar::f64) return y == x && log_n <= 15;
-    if (x == y) return x == scalar::f32 || wht_is_half(x);
+constexpr bool wht_block_exists(scalar x, scalar y, int log_n, int parts = 0) {
+    if (log_n < parts || log_n > 16) return false;
+    if (parts > 0 && (x != y || (x != scalar::f32 && x != scalar::f64))) return false;
+    if (wht_is_wide(x)) return y == x && log_n <= 15;
+    if (x == y) return x == scalar::f32 || x == scalar::i32 || wht_is_half(x);
     return wht_is_half(x) && y == scalar::f32 && log_n >= 10 && log_n <= 15;
 }
 
@@ -126,7 +129,7 @@ struct wht_block_choice {
 /// Registers: 64 a thread hold 32 f32 items, 128 hold 64 of them or 32 of f64; more where a
 /// thread also computes the places of many rows.
 PLAIT_HD constexpr wht_block_choice wht_block_choose(scalar x, int log_n, bool vector) {
-    const bool wide = x == scalar::f64, half = x == scalar::f16 || x == scalar::bf16;
+    const bool wide = wht_is_wide(x), half = x == scalar::f16 || x == scalar::bf16;
     wht_block_choice c{};
     int registers = 64;
     if (log_n <= 9) {
@@ -182,20 +185,21 @@ PLAIT_HD constexpr int wht_block_order_from(scalar x, int log_n) {
 }
 
 PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n, bool vector,
-                                                   const wht_block_choice &choice) {
+                                                   const wht_block_choice &choice, int parts = 0) {
     wht_block_config c{};
-    const bool wide = x == scalar::f64;
+    const bool wide = wht_is_wide(x);
     const bool as_vector = vector || wht_block_as_vector(x, log_n);
     const int vx = as_vector ? wht_log_vec(x) : 0;
     const int r = choice.log_items;
     // f32 n = 2^15, 2^16: bits 0 and 1 before the others in both variants, hence both in phase 0
     const int narrow = wht_block_vec_x(choice.log_tile, r, wht_log_vec(x));
-    const int vy = !as_vector                 ? 0
-                   : wide || x == scalar::f32 ? wht_min(wht_log_vec(y), narrow)
-                                              : wht_log_vec(y);
+    const int vy = !as_vector        ? 0
+                   : !wht_is_half(x) ? wht_min(wht_log_vec(y), narrow)
+                                     : wht_log_vec(y);
     c.x = x;
     c.y = y;
     c.log_n = log_n;
+    c.parts = parts;
     c.vector = vector;
     c.log_row = wht_max(log_n, wht_min(vx, vy));
     c.log_rounds = choice.log_rounds;
@@ -206,10 +210,11 @@ PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n
     c.prefetch = choice.prefetch;
     c.blocks_per_sm = choice.blocks_per_sm;
     if (log_n <= 5 + r) {
-        c.tile = wht_block_warp_tile(log_n, choice.log_tile, r, wht_min(vx, vy));
+        c.tile = wht_block_warp_tile(bit_range(parts, log_n), choice.log_tile, r, wht_min(vx, vy));
     } else {
-        c.tile = wht_block_tile(choice.log_tile, r, bit_range(0, wht_min(log_n, choice.log_tile)),
-                                vx, vy, wht_block_order_from(x, log_n), wide && !c.word_wise);
+        c.tile =
+            wht_block_tile(choice.log_tile, r, bit_range(parts, wht_min(log_n, choice.log_tile)),
+                           vx, vy, wht_block_order_from(x, log_n), wide && !c.word_wise);
         if (!vector) c.tile.log_vec_x = c.tile.log_vec_y = 0;
         // one tile may start while the other is on its way, where the variants agree anyway
         c.tile.rounds_last = wht_block_as_vector(x, log_n);
@@ -217,18 +222,23 @@ PLAIT_HD constexpr wht_block_config wht_block_make(scalar x, scalar y, int log_n
     return c;
 }
 
-PLAIT_HD constexpr wht_block_config wht_block_config_of(scalar x, scalar y, int log_n,
-                                                        bool vector) {
-    return wht_block_make(x, y, log_n, vector, wht_block_choose(x, log_n, vector));
+PLAIT_HD constexpr wht_block_config wht_block_config_of(scalar x, scalar y, int log_n, bool vector,
+                                                        int parts = 0) {
+    return wht_block_make(x, y, log_n, vector, wht_block_choose(x, log_n, vector), parts);
+}
+
+/// Pairs: "f32.f32.pairs12.v", the number of pairs.
+constexpr variant_name wht_block_variant(scalar x, scalar y, int log_n, bool vector, int parts) {
+    return wht_variant(x, y, parts > 0 ? ".pairs" : ".n", log_n - parts, vector);
 }
 
 /// Bytes of the first half of a transform, in front of the words of the exchanges.
 PLAIT_HD constexpr int wht_block_parked_bytes(const wht_block_config &c) {
-    return c.parked ? (c.x == scalar::f64 ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
+    return c.parked ? (wht_is_wide(c.x) ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
 }
 
 constexpr int wht_block_smem_bytes(const wht_block_config &c) {
-    const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
+    const int word = wht_is_wide(c.x) && !c.word_wise ? 8 : 4;
     return wht_block_parked_bytes(c) +
            word * (tile_words(c.tile) << (c.own_words ? c.log_rounds : 0));
 }
@@ -280,10 +290,11 @@ PLAIT_HD constexpr int wht_block_present(const wht_block_config &c, const wht_bl
 /// False when no such kernel is instantiated. `vector` promises that bases are multiples of 16
 /// bytes, and that row strides are too or, where n elements have less than 16 bytes, that the rows
 /// lie packed (stride n). Without it any whole-element alignment and any stride works.
-inline bool wht_block_launch(scalar x, scalar y, int log_n, bool vector, wht_launch *out) {
-    if (!wht_block_exists(x, y, log_n)) return false;
-    const wht_block_config c = wht_block_config_of(x, y, log_n, vector);
-    const variant_name name = wht_variant(x, y, ".n", log_n, vector);
+inline bool wht_block_launch(scalar x, scalar y, int log_n, bool vector, wht_launch *out,
+                             int parts = 0) {
+    if (!wht_block_exists(x, y, log_n, parts)) return false;
+    const wht_block_config c = wht_block_config_of(x, y, log_n, vector, parts);
+    const variant_name name = wht_block_variant(x, y, log_n, vector, parts);
     *out = wht_launch{};
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
     out->threads = tile_threads(c.tile);

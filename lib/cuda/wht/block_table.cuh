@@ -6,11 +6,12 @@
 
 namespace plait::impl::cuda {
 
-template <scalar X, scalar Y, int LogN, bool Vector> kernel_entry wht_block_entry() {
-    static_assert(wht_block_exists(X, Y, LogN), "the planner would not find this instantiation");
-    static constexpr variant_name name = wht_variant(X, Y, ".n", LogN, Vector);
-    return make_kernel_entry<&wht_block<wht_block_case<X, Y, LogN, Vector>>>("wht.block",
-                                                                             name.text);
+template <scalar X, scalar Y, int LogN, bool Vector, int Parts = 0> kernel_entry wht_block_entry() {
+    static_assert(wht_block_exists(X, Y, LogN, Parts),
+                  "the planner would not find this instantiation");
+    static constexpr variant_name name = wht_block_variant(X, Y, LogN, Vector, Parts);
+    return make_kernel_entry<&wht_block<wht_block_case<X, Y, LogN, Vector, Parts>>>("wht.block",
+                                                                                    name.text);
 }
 
 } // namespace plait::impl::cuda

@@ -70,7 +70,7 @@ wht_columns_tile_place(const wht_columns_config &c, const wht_columns_args &args
 
 /// Bytes of the first half of the rows, in front of the words of the exchange.
 PLAIT_HD constexpr int wht_columns_parked_bytes(const wht_columns_config &c) {
-    return c.parked ? (c.x == scalar::f64 ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
+    return c.parked ? (wht_is_wide(c.x) ? 8 : 4) << (c.tile.log_tile + c.log_rounds) : 0;
 }
 
 /// log2 of the columns of a row that a thread holds: they lie beside one another.
@@ -79,7 +79,7 @@ PLAIT_HD constexpr int wht_columns_across(const wht_columns_config &c) {
 }
 
 constexpr int wht_columns_smem_bytes(const wht_columns_config &c) {
-    const int word = c.x == scalar::f64 && !c.word_wise ? 8 : 4;
+    const int word = wht_is_wide(c.x) && !c.word_wise ? 8 : 4;
     return wht_columns_parked_bytes(c) +
            word * (tile_words(c.tile) << (c.own_words ? c.log_rounds : 0));
 }
@@ -87,7 +87,8 @@ constexpr int wht_columns_smem_bytes(const wht_columns_config &c) {
 /// Stored types that are instantiated; f32 intermediates of 16-bit transforms come back rounded
 /// once.
 constexpr bool wht_columns_types(scalar x, scalar y) {
-    if (x == y) return x == scalar::f64 || x == scalar::f32 || wht_is_half(x);
+    const bool words = x == scalar::f32 || x == scalar::i32;
+    if (x == y) return words || wht_is_wide(x) || wht_is_half(x);
     return x == scalar::f32 && wht_is_half(y);
 }
 

@@ -9,6 +9,8 @@ template <int... K> static kernel_list list(std::integer_sequence<int, K...>) {
     static const kernel_entry entries[] = {
         wht_columns_shuffle_entry<scalar::f32, scalar::f32, K + 1>()...,
         wht_columns_shuffle_entry<scalar::f64, scalar::f64, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::i32, scalar::i32, K + 1>()...,
+        wht_columns_shuffle_entry<scalar::i64, scalar::i64, K + 1>()...,
         wht_columns_shuffle_entry<scalar::f16, scalar::f16, K + 1>()...,
         wht_columns_shuffle_entry<scalar::bf16, scalar::bf16, K + 1>()...,
         wht_columns_shuffle_entry<scalar::f32, scalar::f16, K + 1>()...,

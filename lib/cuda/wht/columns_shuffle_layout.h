@@ -30,7 +30,7 @@ PLAIT_HD constexpr wht_columns_config wht_columns_shuffle_config(scalar x, scala
     t.log_vec_x = t.log_vec_y = v;
     t.pad_shift[0] = t.pad_shift[1] = 31;
     c.log_columns = t.log_tile - k;
-    const int words = (x == scalar::f64 ? 2 : 1) << t.log_items;
+    const int words = (wht_is_wide(x) ? 2 : 1) << t.log_items;
     // 128, 80 or 64 registers
     c.blocks_per_sm = (words > 32 ? 512 : words > 16 ? 768 : 1024) / tile_threads(t);
     return c;

@@ -55,7 +55,7 @@ PLAIT_HD constexpr wht_columns_config wht_columns_tiled_make(scalar x, scalar y,
                                                              bool vector,
                                                              const wht_columns_choice &choice) {
     wht_columns_config c{};
-    const bool wide = x == scalar::f64;
+    const bool wide = wht_is_wide(x);
     c.x = x;
     c.y = y;
     c.log_m = log_m;
@@ -85,10 +85,10 @@ PLAIT_HD constexpr bool wht_columns_tiled_pairs(scalar x, scalar y, int log_m) {
 PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar y, int log_m) {
     wht_columns_choice c{};
     const int k = log_m;
-    const bool wide = x == scalar::f64;
+    const bool wide = wht_is_wide(x);
     c.log_items = 5;
     c.log_vec = wht_columns_tiled_pairs(x, y, k) ? 1 : 0;
-    c.log_run = (wide ? 4 : 5) + (c.log_vec > 0 || k <= (x == scalar::f32 ? 9 : 8) ? 1 : 0);
+    c.log_run = (wide ? 4 : 5) + (c.log_vec > 0 || k <= (wht_bytes(x) == 4 ? 9 : 8) ? 1 : 0);
     if (k + c.log_run < 12) c.log_run = 12 - k;
     // 64 KB of words: 2^14 of 4 bytes, or 2^13 of 8 bytes where two blocks fit
     int left = k + c.log_run - 14;
@@ -108,7 +108,7 @@ PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar 
         c.log_run -= left;
         if (wide) c.log_items = 6; // a tile of 2^11 rows
     }
-    const int size = wide ? 8 : x == scalar::f32 ? 4 : 2;
+    const int size = wht_bytes(x);
     const bool alone = k + c.log_run > 14 || (c.log_vec > 0 && k >= 8); // few blocks to overlap
     c.prefetch = alone && size << c.log_run >= 128;
     const int words = (wide ? 2 : 1) << (c.log_items + c.log_rounds);
@@ -136,7 +136,7 @@ PLAIT_HD constexpr wht_columns_config wht_columns_tiled_config(scalar x, scalar 
     t.phase[0].regs = bit_range(t.log_tile - r, t.log_tile);
     t.phase[0].reg_stages = bit_range(c.log_run, t.log_tile);
     t.pad_shift[0] = t.pad_shift[1] = 31;
-    c.blocks_per_sm = x == scalar::f64 && r == 5 ? 4 : 8;
+    c.blocks_per_sm = wht_is_wide(x) && r == 5 ? 4 : 8;
     return c;
 }
 

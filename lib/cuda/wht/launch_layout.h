@@ -54,13 +54,16 @@ constexpr int wht_grid(const wht_launch &launch, int64_t tiles, int sms) {
     return static_cast<int>(tiles < limit ? tiles : limit);
 }
 
+PLAIT_HD constexpr bool wht_is_half(scalar s) { return s == scalar::f16 || s == scalar::bf16; }
+/// Sums of 8 bytes.
+PLAIT_HD constexpr bool wht_is_wide(scalar s) { return s == scalar::f64 || s == scalar::i64; }
+
+/// Bytes of a stored element.
+PLAIT_HD constexpr int wht_bytes(scalar s) { return wht_is_wide(s) ? 8 : wht_is_half(s) ? 2 : 4; }
+
 /// log2 of the elements in a 16-byte access.
-PLAIT_HD constexpr int wht_log_vec(scalar s) {
-    return s == scalar::f64 ? 1 : s == scalar::f32 ? 2 : 3;
-}
+PLAIT_HD constexpr int wht_log_vec(scalar s) { return wht_is_wide(s) ? 1 : wht_is_half(s) ? 3 : 2; }
 
-constexpr bool wht_is_half(scalar s) { return s == scalar::f16 || s == scalar::bf16; }
-
-constexpr int wht_accumulate_bytes(scalar x) { return x == scalar::f64 ? 8 : 4; }
+constexpr int wht_accumulate_bytes(scalar x) { return wht_is_wide(x) ? 8 : 4; }
 
 } // namespace plait::impl

@@ -1,0 +1,17 @@
+#include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/fused_table.cuh"
+
+#include <utility>
+
+namespace plait::impl::cuda {
+
+template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
+    constexpr scalar t = scalar::f32;
+    static const kernel_entry entries[] = {wht_fused_entry<t, N + 2, false>()...,
+                                           wht_fused_entry<t, N + 2, true>()...};
+    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
+}
+
+kernel_list list_wht_fused_f32() { return list(std::make_integer_sequence<int, 14>()); }
+
+} // namespace plait::impl::cuda
