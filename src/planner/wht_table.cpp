@@ -3,7 +3,7 @@
 //   wht.cuda.fused             wht.fused
 //   wht.cuda.block_e4m3        wht.block_e4m3
 //   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
-//                              wht.factor, wht.any, wht.finish, wht.groups, ...
+//                              wht.factor, wht.finish, wht.groups, and those of the others
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
