@@ -16,6 +16,9 @@ kernel_list list_wht_widen();
 kernel_list list_wht_factor();
 kernel_list list_wht_finish();
 kernel_list list_wht_around_small(); ///< wht.groups, wht.clear, wht.chains, wht.rows_status
+kernel_list list_wht_block_e4m3_bf16();
+kernel_list list_wht_block_e4m3_f16();
+kernel_list list_wht_block_e4m3_f32();
 kernel_list list_wht_block_f32();
 kernel_list list_wht_block_f64();
 kernel_list list_wht_block_i32();

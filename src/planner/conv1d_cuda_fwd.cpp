@@ -40,8 +40,12 @@ bool has_features(const conv1d_problem &p) {
     return p.state_in.used() || p.pooled || p.varlen || p.seq_idx.used();
 }
 
-/// Whether fwd_bct_tiled knows by conv1d.fwd_masks which taps count: ids, but no states.
-bool masked(const conv1d_problem &p) { return p.seq_idx.used() && !p.state_in.used() && !p.varlen; }
+/// Whether fwd_bct_tiled knows by conv1d.fwd_masks which taps count: ids, but no states, and packed
+/// sequences where its masks cost the least.
+bool masked(const conv1d_problem &p) {
+    if (p.state_in.used()) return false;
+    return p.varlen ? conv1d_fwd_bct_taps(p.width) == 4 : p.seq_idx.used();
+}
 
 int64_t masks_bytes(const conv1d_problem &p) {
     return conv1d_masks_bytes(p.batch, p.length, conv1d_fwd_bct_taps(p.width));

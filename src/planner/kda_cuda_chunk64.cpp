@@ -54,12 +54,10 @@ bool values_aligned(const kda_problem &p, const kda_view &v) {
     return channels_aligned(p, v, p.value_heads, p.dim_v);
 }
 
-/// Of a chunk and head: a state, and rows of values. The scan back has four warps to a block.
-constexpr int backward_warps = 4;
+/// Of a chunk and head: a state, and rows of values.
 int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
 int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
-/// Twice: what rounding to bf16 leaves is kept too.
-int64_t row_tile_bytes(const kda_problem &p) { return 2 * values_of(p) * kda64_rows * 2; }
+int64_t row_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_rows * 2; }
 
 bool has_sums(const kda_problem &p) { return p.da_log.used() || p.ddt_bias.used(); }
 int64_t partial_bytes(const kda_problem &p) {
@@ -107,11 +105,11 @@ verdict applicable(const problem &problem, const profile &device) {
                          ? kda64_split_shape_of(kda64_keys(p.dim_k)).bytes
                          : kda64_forward_shape_of(kda64_keys(p.dim_k), warps).bytes;
     if (backward)
-        shared = std::max<int64_t>(
-            {shared, kda64_fwd_scan_shape_of(kda64_keys(p.dim_k), backward_warps).bytes,
-             kda64_grad_shared_of(kda64_keys(p.dim_k), static_cast<int>(values_of(p)),
-                                  p.group() > 1)
-                 .bytes});
+        shared =
+            std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
+                               kda64_grad_shared_of(kda64_keys(p.dim_k),
+                                                    static_cast<int>(values_of(p)), p.group() > 1)
+                                   .bytes});
     if (shared > device.smem_per_block)
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
@@ -219,7 +217,8 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
 }
 
 void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
-                      const operand &records, const operand &gradients, const operand &adjoints) {
+                      const operand &records, int warps, const operand &gradients,
+                      const operand &adjoints) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = {records};
@@ -230,7 +229,7 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
     kda_chunk64_bwd_scan_args args{};
     args.p = p;
     args.vector = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
-    kda_set_launch(s, "kda.chunk64_bwd_scan", kda_chunk64_bwd_scan_launch(args, backward_warps));
+    kda_set_launch(s, "kda.chunk64_bwd_scan", kda_chunk64_bwd_scan_launch(args, warps));
     s.args = step_args(args);
     s.bytes_read = chunk_heads(p) * record_bytes(p) +
                    token_bytes(p.d_o, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_out, p);
@@ -338,7 +337,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     add_scan(out, problem, from, records, scan_warps(p, device), states, written);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_reverse_scan(out, problem, from, records, gradients, adjoints);
+    add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
     add_grad(out, problem, from,

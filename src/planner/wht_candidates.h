@@ -107,6 +107,10 @@ verdict wht_cuda_any_applicable(const problem &, const profile &);
 cost wht_cuda_any_estimate(const problem &, const profile &);
 pipeline wht_cuda_any_build(const problem &, const profile &);
 
+verdict wht_cuda_block_e4m3_applicable(const problem &, const profile &);
+cost wht_cuda_block_e4m3_estimate(const problem &, const profile &);
+pipeline wht_cuda_block_e4m3_build(const problem &, const profile &);
+
 verdict wht_cuda_composed_applicable(const problem &, const profile &);
 cost wht_cuda_composed_estimate(const problem &, const profile &);
 pipeline wht_cuda_composed_build(const problem &, const profile &);

@@ -1,6 +1,9 @@
 // THE LIST of wht: every way to compute a Walsh-Hadamard transform. Steps, for grep:
 //   wht.cuda.block             wht.block
 //   wht.cuda.fused             wht.fused
+//   wht.cuda.block_e4m3        wht.block_e4m3
+//   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
+//                              wht.factor, wht.any, wht.finish, wht.groups, ...
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
@@ -11,8 +14,6 @@
 //   wht.cuda.kron_int8         wht.kron_int8
 //   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
-//   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
-//                              wht.factor, wht.any, wht.finish, wht.groups, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.lines              wht.lines, ...
@@ -29,6 +30,10 @@ static const std::vector<candidate> table = {
      wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
     {"wht.cuda.fused", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_fused_applicable, wht_cuda_fused_estimate, wht_cuda_fused_build},
+    {"wht.cuda.block_e4m3", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
+    {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.cluster", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_cluster_applicable, wht_cuda_cluster_estimate, wht_cuda_cluster_build},
     {"wht.cuda.l2", 1, PLAIT_CUDA, narrowest::f32, true,
@@ -51,8 +56,6 @@ static const std::vector<candidate> table = {
      wht_cuda_columns_applicable, wht_cuda_columns_estimate, wht_cuda_columns_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
-    {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,
-     wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_any_applicable, wht_cuda_any_estimate, wht_cuda_any_build, true},
     {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,

@@ -1,6 +1,8 @@
 // Every kernel that a plan can choose, in every variant, at least once: the run that the checkers
 // of memory, races and barriers watch.
 #include "lib/cuda/wht/any_layout.h"
+#include "lib/cuda/wht/around_layout.h"
+#include "lib/cuda/wht/block_e4m3_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
@@ -155,6 +157,8 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.l2 ") + l.variant);
                     if (wht_mma16_launch(x, y, k, vector, &l))
                         compiled.insert(std::string("wht.mma16 ") + l.variant);
+                    if (wht_block_e4m3_launch(x, k, &l))
+                        compiled.insert(std::string("wht.block_e4m3 ") + l.variant);
                     for (const int parts : {0, 1})
                         if (wht_block_launch(x, y, k, vector, &l, parts))
                             compiled.insert(std::string("wht.block ") + l.variant);

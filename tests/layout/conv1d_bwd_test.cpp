@@ -338,20 +338,23 @@ TEST_CASE("conv1d.bwd_btc: tiles that are copied without tests lie in the tensor
 }
 
 TEST_CASE("conv1d.bwd_btc: loose stores of a warp write every channel once, and none outside") {
-    for (const int vec : {2, 4})
+    for (const auto &[vec, each] : {std::pair{2, 1}, {2, 2}, {4, 2}})
         for (int left = 1; left <= 31 * vec; ++left)
             for (int h = 0; h < vec; ++h) {
                 std::vector<int> seen(static_cast<size_t>(34 * vec), 0); // from element -vec on
                 for (int lane = 0; lane < 32; ++lane) {
-                    const uint32_t byte = conv1d_bwd_btc_alone(lane, left, vec) >> (8 * h);
-                    for (int e = 0; e < vec; ++e)
-                        if ((byte & 1u) != 0 || (byte >> (e + 1) & 1u) != 0)
+                    const uint32_t byte = conv1d_bwd_btc_alone(lane, left, vec, each) >> (8 * h);
+                    for (int e = 0; e < vec; ++e) {
+                        const uint32_t of_word = byte >> (1 + 3 * (e / each));
+                        const bool alone = of_word & 1u || of_word >> (1 + e % each) & 1u;
+                        if ((byte & 1u) != 0 || (alone && (each == 2 || (of_word & 1u) != 0)))
                             ++seen[static_cast<size_t>(vec + lane * vec - h + e)];
+                    }
                 }
                 int wrong = 0;
                 for (int i = 0; i < static_cast<int>(seen.size()); ++i)
                     wrong += seen[static_cast<size_t>(i)] != (i >= vec && i < vec + left);
-                INFO(vec, ' ', left, ' ', h);
+                INFO(vec, ' ', each, ' ', left, ' ', h);
                 CHECK(wrong == 0);
             }
 }

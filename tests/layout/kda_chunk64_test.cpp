@@ -1,5 +1,5 @@
 // Tiles and pairs of the chunk64 kernels of kda.
-#include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
+#include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
 
 #include <cstddef>
@@ -98,7 +98,7 @@ TEST_CASE("kda chunk64: records and shared memory") {
         CHECK(impl::kda64_tile_bytes(64, 64) <= s.f - s.m);
         for (const int at : {s.factors, s.f, s.a, s.totals, s.beta, s.scales}) CHECK(at % 128 == 0);
         for (const int warps : {2, 4}) {
-            const impl::kda64_scan_shape shape = impl::kda64_fwd_scan_shape_of(keys, warps);
+            const impl::kda64_scan_shape shape = impl::kda64_bwd_scan_shape_of(keys, warps);
             CHECK(shape.bytes <= impl::kda64_scan_shared_most);
             CHECK(shape.stages >= 2);
             CHECK(shape.stage % 16 == 0);

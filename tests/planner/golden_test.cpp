@@ -3,6 +3,7 @@
 #include "lib/cpu/wht/simd_args.h"
 #include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/around_layout.h"
+#include "lib/cuda/wht/block_e4m3_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
@@ -71,6 +72,11 @@ std::string arguments(const step &s) {
                     " bits=", a.bits, " factor=", a.factor, " stages=", stages,
                     " digits=", a.digits, " chunks=", a.chunks, " ordered=", a.axes,
                     " scale=", a.scale);
+    }
+    if (s.kernel == "wht.block_e4m3") {
+        const auto a = args_of<wht_block_e4m3_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " log_group=", a.log_group, " scale=", a.scale);
     }
     if (s.kernel == "wht.widen") {
         const auto a = args_of<wht_widen_args>(s);

@@ -37,19 +37,6 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     static constexpr int ring = conv1d_bwd_bct_ring(Taps, log_vec, fields);
 };
 
-/// The value is computed here: the compiler neither moves it to its use nor computes it again.
-template <class T> __device__ __forceinline__ void conv1d_pin(T &v) {
-#ifdef __CUDACC__
-    if constexpr (sizeof(T) == 8) {
-        asm volatile("" : "+l"(v));
-    } else {
-        asm volatile("" : "+r"(v));
-    }
-#else
-    (void)v;
-#endif
-}
-
 template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t word, float *out) {
     if constexpr (Case::per_word == 2) {
         widen_pair<Case::type>(word, out[0], out[1]);

@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(Case::threads, Case::min_blocks)
         if constexpr (Case::loose) {
             uint32_t lane = static_cast<uint32_t>(l.lane);
             conv1d_btc_keep(lane); // nothing of this lives on
-            range.alone = conv1d_bwd_btc_alone(static_cast<int>(lane), l.left, vec);
+            range.alone = conv1d_bwd_btc_alone(static_cast<int>(lane), l.left, vec, 4 / Case::size);
         }
         range.walk =
             conv1d_btc_walk_of(a, static_cast<int64_t>(slot) * walks + (thread >> a.log_lanes));

@@ -89,8 +89,9 @@ PLAIT_HD constexpr conv1d_btc_spot conv1d_btc_spot_of(int thread, int log_lanes,
 }
 
 /// Loose stores: lane i has the chunk that begins h elements before its channels, h < vec. Byte h:
-/// bit 0: the chunk is the warp's alone; else bit e + 1: its element e is of the warp's channels.
-PLAIT_HD constexpr uint32_t conv1d_bwd_btc_alone(int lane, int left, int vec) {
+/// bit 0: the chunk is the warp's alone; else of its word w, of `each` elements, bit 1 + 3 w: all
+/// are, 2 + 3 w: the lower one, 3 + 3 w: the upper one.
+PLAIT_HD constexpr uint32_t conv1d_bwd_btc_alone(int lane, int left, int vec, int each) {
     uint32_t out = 0;
     for (int h = 0; h < vec; ++h) {
         const int first = lane * vec - h;
@@ -98,8 +99,13 @@ PLAIT_HD constexpr uint32_t conv1d_bwd_btc_alone(int lane, int left, int vec) {
         if (first >= 0 && first + vec <= left) {
             byte = 1;
         } else {
-            for (int e = 0; e < vec; ++e)
-                if (first + e >= 0 && first + e < left) byte |= 2u << e;
+            for (int w = 0; w < vec / each; ++w) {
+                const int low = first + w * each, high = low + each - 1;
+                const bool has_low = low >= 0 && low < left, has_high = high >= 0 && high < left;
+                if (has_low && has_high) byte |= 2u << 3 * w;
+                if (has_low && !has_high) byte |= 4u << 3 * w;
+                if (!has_low && has_high) byte |= 8u << 3 * w;
+            }
         }
         out |= byte << (8 * h);
     }
@@ -168,6 +174,7 @@ inline conv1d_name conv1d_bwd_btc_variant(scalar x, int taps, bool silu, bool lo
     conv1d_name name = conv1d_bwd_variant(x, taps, false, silu);
     int at = 0;
     while (name.text[at] != 0) ++at;
+    if (taps > 4) conv1d_append(name, at, silu ? ".silu" : ".none");
     conv1d_append(name, at, loose ? ".l" : ".v");
     conv1d_append(name, at, 1 << conv1d_bwd_btc_log_vec(x, taps));
     return name;

@@ -255,13 +255,16 @@ __device__ __forceinline__ void conv1d_btc_store(const conv1d_btc_lane<Case> &l,
                 __stcs(reinterpret_cast<uint32_t *>(chunk), v[0]);
             }
         }
-        if (alone & ((2u << Case::vec) - 2u)) {
+        // Of a chunk in part, without a branch: at both ends of a group every token has some.
 #pragma unroll
-            for (int e = 0; e < Case::vec; ++e)
-                if (alone & 2u << e)
-                    __stcs(reinterpret_cast<bits *>(chunk) + e,
-                           static_cast<bits>(Case::size == 4 ? v[e * Case::size / 4]
-                                                             : v[e / 2] >> (16 * (e & 1))));
+        for (int w = 0; w < words; ++w) {
+            char *const to = chunk + 4 * w;
+            if (alone & 2u << 3 * w) __stcs(reinterpret_cast<uint32_t *>(to), v[w]);
+            if constexpr (Case::size == 2) {
+                bits *const of = reinterpret_cast<bits *>(to);
+                if (alone & 4u << 3 * w) __stcs(of, static_cast<bits>(v[w]));
+                if (alone & 8u << 3 * w) __stcs(of + 1, static_cast<bits>(v[w] >> 16));
+            }
         }
     }
 }

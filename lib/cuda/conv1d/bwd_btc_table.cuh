@@ -14,16 +14,17 @@ template <scalar S, int Taps, bool Loose, conv1d_act Act> kernel_entry conv1d_bw
 }
 
 template <scalar S> kernel_list conv1d_bwd_btc_list() {
-    constexpr auto none = conv1d_act::none, silu = conv1d_act::silu, asked = conv1d_act::asked;
+    constexpr auto none = conv1d_act::none, silu = conv1d_act::silu;
     constexpr bool v = false, l = true;
     static const kernel_entry entries[] = {
-        conv1d_bwd_btc_entry<S, 2, v, none>(),  conv1d_bwd_btc_entry<S, 2, l, none>(),
-        conv1d_bwd_btc_entry<S, 2, v, silu>(),  conv1d_bwd_btc_entry<S, 2, l, silu>(),
-        conv1d_bwd_btc_entry<S, 3, v, none>(),  conv1d_bwd_btc_entry<S, 3, l, none>(),
-        conv1d_bwd_btc_entry<S, 3, v, silu>(),  conv1d_bwd_btc_entry<S, 3, l, silu>(),
-        conv1d_bwd_btc_entry<S, 4, v, none>(),  conv1d_bwd_btc_entry<S, 4, l, none>(),
-        conv1d_bwd_btc_entry<S, 4, v, silu>(),  conv1d_bwd_btc_entry<S, 4, l, silu>(),
-        conv1d_bwd_btc_entry<S, 8, v, asked>(), conv1d_bwd_btc_entry<S, 8, l, asked>(),
+        conv1d_bwd_btc_entry<S, 2, v, none>(), conv1d_bwd_btc_entry<S, 2, l, none>(),
+        conv1d_bwd_btc_entry<S, 2, v, silu>(), conv1d_bwd_btc_entry<S, 2, l, silu>(),
+        conv1d_bwd_btc_entry<S, 3, v, none>(), conv1d_bwd_btc_entry<S, 3, l, none>(),
+        conv1d_bwd_btc_entry<S, 3, v, silu>(), conv1d_bwd_btc_entry<S, 3, l, silu>(),
+        conv1d_bwd_btc_entry<S, 4, v, none>(), conv1d_bwd_btc_entry<S, 4, l, none>(),
+        conv1d_bwd_btc_entry<S, 4, v, silu>(), conv1d_bwd_btc_entry<S, 4, l, silu>(),
+        conv1d_bwd_btc_entry<S, 8, v, none>(), conv1d_bwd_btc_entry<S, 8, l, none>(),
+        conv1d_bwd_btc_entry<S, 8, v, silu>(), conv1d_bwd_btc_entry<S, 8, l, silu>(),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

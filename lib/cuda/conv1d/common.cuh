@@ -22,6 +22,19 @@ __device__ __forceinline__ double conv1d_mul(double a, double b) { return __dmul
 __device__ __forceinline__ float conv1d_add(float a, float b) { return __fadd_rn(a, b); }
 __device__ __forceinline__ double conv1d_add(double a, double b) { return __dadd_rn(a, b); }
 
+/// The value is computed here: the compiler neither moves it to its use nor computes it again.
+template <class T> __device__ __forceinline__ void conv1d_pin(T &v) {
+#ifdef __CUDACC__
+    if constexpr (sizeof(T) == 8) {
+        asm volatile("" : "+l"(v));
+    } else {
+        asm volatile("" : "+r"(v));
+    }
+#else
+    (void)v;
+#endif
+}
+
 // ---- Elements whose type is known at run time ------------------------------------------------
 
 /// One element; T = float holds all types but f64.

@@ -141,12 +141,12 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                 if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
         }
         if (i0 == 0) conv1d_load_taps<S>(a, self.c, taps, bias);
-        if constexpr (!Masked) done |= plain << i0;
+        if constexpr (!Masked || Taps == 4) done |= plain << i0;
 #pragma unroll
         for (int i = 0; i < batch; ++i) {
             if ((plain >> i & 1u) == 0) continue;
             unsigned kind = 1;
-            if constexpr (Masked) {
+            if constexpr (Masked && Taps > 4) {
                 kind = conv1d_bct_mask_kind<S, Taps>(masks[i]);
                 if (kind == 0) continue;
                 done |= 1u << (i0 + i);
@@ -154,9 +154,14 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
-            if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
-            conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
-            if constexpr (Masked) {
+            if constexpr (Masked && Taps == 4) {
+                // samples in front of the row do not count
+                conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
+            } else {
+                if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
+                conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
+            }
+            if constexpr (Masked && Taps > 4) {
 #pragma unroll
                 for (int j = 0; j < v; ++j) out[j] = kind == 1 ? out[j] : 0.0f;
             }

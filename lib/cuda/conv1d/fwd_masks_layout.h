@@ -40,7 +40,7 @@ constexpr conv1d_launch conv1d_fwd_masks_launch(conv1d_fwd_args &a, int taps) {
     conv1d_append(name, at, "all");
     for (int i = 0; i < 32; ++i) l.variant[i] = name.text[i];
     l.threads = conv1d_masks_threads;
-    l.grid = conv1d_grid(a.batch * conv1d_masks_words(a.length, taps), l.threads);
+    l.grid = conv1d_grid(a.batch * conv1d_masks_words(a.length, taps) * (32 / taps), l.threads);
     return l;
 }
 

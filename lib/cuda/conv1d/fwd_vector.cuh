@@ -136,6 +136,32 @@ __device__ __forceinline__ void conv1d_compute(const conv1d_fwd_args &a, const f
 template <scalar S, int Taps>
 constexpr int conv1d_mask_words = conv1d_vector(S) * Taps < 32 ? 1 : conv1d_vector(S) * Taps / 32;
 
+/// conv1d_compute of four taps with fields in one word: a byte, of two tokens, at a time, of which
+/// one instruction makes predicates where the compiler sees no more. Fields of dead tokens are 0.
+template <scalar S, int N>
+__device__ __forceinline__ void
+conv1d_compute_fields(const conv1d_fwd_args &a, const float (&taps)[4], float bias,
+                      const float *window, uint32_t fields, float *acc) {
+    fields &= 0x11111111u * ((1u << static_cast<int>(a.width)) - 1u); // taps that are not set
+#pragma unroll
+    for (int j = 0; j < N; j += 2) {
+        uint32_t byte = fields >> (4 * j);
+        conv1d_pin(byte);
+        acc[j] = acc[j + 1] = bias;
+#pragma unroll
+        for (int d = 3; d >= 0; --d) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                if (d == 0 || (byte >> (4 * i + d) & 1u) != 0)
+                    acc[j + i] = __fmaf_rn(taps[d], window[4 + j + i - d], acc[j + i]);
+        }
+    }
+    conv1d_activate<S, N>(a, window + 4, acc);
+    conv1d_pin(fields);
+#pragma unroll
+    for (int j = 0; j < N; ++j) acc[j] = (fields >> (4 * j) & 1u) != 0 ? acc[j] : 0.0f;
+}
+
 /// conv1d_compute with fields of `Taps` bits: samples of other ids are skipped, dead tokens are 0.
 template <scalar S, int Taps, int Halo, int N>
 __device__ __forceinline__ void

@@ -15,44 +15,60 @@
 
 namespace plait::impl::cuda {
 
-/// x += a X for a lower triangular tile X, of which a has the rows as columns.
-__device__ __forceinline__ void kda64_through_triangle(const char *tile, int lane,
-                                                       const uint32_t (&a)[4][4],
-                                                       float (&x)[8][mma_items_d]) {
+/// x += a X for a lower triangular tile X, of which a has the rows as columns; with what packing a
+/// has lost, or without.
+template <bool Rest>
+__device__ __forceinline__ void
+kda64_through_triangle(const char *tile, int lane, const uint32_t (&a)[4][4],
+                       const uint32_t (&rest)[4][4], float (&x)[8][mma_items_d]) {
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
+    for (int k = 0; k < 4; ++k) {
 #pragma unroll
-        for (int k = t; k < 4; ++k) {
+        for (int t = 0; t <= k; ++t) {
             uint32_t b[4];
             load_matrices_transposed(b, tile + kda64_at_bt(64, 16 * k, 16 * t, lane));
             mma_add<scalar::bf16>(x[2 * t], a[k], {b[0], b[1]});
             mma_add<scalar::bf16>(x[2 * t + 1], a[k], {b[2], b[3]});
+            if constexpr (Rest) {
+                mma_add<scalar::bf16>(x[2 * t], rest[k], {b[0], b[1]});
+                mma_add<scalar::bf16>(x[2 * t + 1], rest[k], {b[2], b[3]});
+            }
         }
     }
 }
 
-/// dv = beta w to its place; packed in `minus` with the other sign.
-__device__ __forceinline__ void kda64_put_values(const kda_chunk64_bwd_scan_args &a,
-                                                 const float *beta, int64_t at, int count,
-                                                 int64_t value, int lane,
-                                                 float (&x)[8][mma_items_d],
-                                                 uint32_t (&minus)[4][4], uint32_t (&rest)[4][4]) {
-    const kda_view &v = a.p.dv;
+/// Transposed accumulators, tokens `at` and on and channels `value` and on, to their place.
+__device__ __forceinline__ void kda64_store_columns(const kda_view &v, void *base, int64_t at,
+                                                    int count, int64_t value, int64_t dim_v,
+                                                    int lane, const float (&x)[8][mma_items_d]) {
+    if (base == nullptr) return;
+    const int token = lane % 4 * 2;
+    const int64_t j = value + lane / 4;
+    const auto all = [&](auto *to, const auto &rounded) {
+        to += at + token * v.t + j;
 #pragma unroll
-    for (int t = 0; t < 8; ++t) {
-#pragma unroll
-        for (int i = 0; i < mma_items_d; ++i) {
-            const mma_place in = mma_place_d(lane, i);
-            const int token = 8 * t + in.column;
-            const int64_t j = value + in.row;
-            const float dv = beta[token] * x[t][i];
-            if (a.dv != nullptr && token < count && j < a.p.dim_v)
-                kda_store(a.dv, at + token * v.t + j * v.c, v.type, dv);
-            x[t][i] = -dv;
+        for (int t = 0; t < 8; ++t) {
+            auto *next = to + v.t;
+            to[0] = rounded(x[t][0]), to[8] = rounded(x[t][2]);
+            next[0] = rounded(x[t][1]), next[8] = rounded(x[t][3]);
+            to += 8 * v.t;
         }
-        if (t % 2) {
-            kda64_pack(x[t - 1], x[t], minus[t / 2]);
-            kda64_pack_rest(x[t - 1], x[t], minus[t / 2], rest[t / 2]);
+    };
+    const bool whole = count == kda64_rows && value + 16 <= dim_v && v.c == 1;
+    if (whole && v.type == scalar::bf16) {
+        all(static_cast<uint16_t *>(base), [](float y) { return round_half<scalar::bf16>(y); });
+    } else if (whole && v.type == scalar::f16) {
+        all(static_cast<uint16_t *>(base), [](float y) { return round_half<scalar::f16>(y); });
+    } else {
+#pragma unroll
+        for (int t = 0; t < 8; ++t) {
+#pragma unroll
+            for (int i = 0; i < mma_items_d; ++i) {
+                const int64_t channel = j + i / 2 * 8;
+                if (8 * t + token + i % 2 < count && channel < dim_v)
+                    kda_store(base, at + (8 * t + token + i % 2) * v.t + channel * v.c, v.type,
+                              x[t][i]);
+            }
         }
     }
 }
@@ -61,7 +77,7 @@ template <int Keys, int Warps>
 __global__ void __launch_bounds__(32 * Warps)
     kda_chunk64_bwd_scan(const __grid_constant__ kda_chunk64_bwd_scan_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    constexpr kda64_scan_shape shape = kda64_fwd_scan_shape_of(Keys, Warps);
+    constexpr kda64_scan_shape shape = kda64_bwd_scan_shape_of(Keys, Warps);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int ahead = shape.stages - 1;
     static_assert(ahead > 0);
@@ -130,30 +146,39 @@ __global__ void __launch_bounds__(32 * Warps)
                                              kda64_at_at(shape.values, 16 * k, 16 * warp, lane));
             float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
             kda64_through_keys<Keys, true>(stage + r.kr, lane, s, x);
-            kda64_through_triangle(stage + r.a, lane, d_o, x);
+            kda64_through_triangle<false>(stage + r.a, lane, d_o, d_o, x);
+            // While sums of du come in.
+            kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
+            kda64_add_rows<Keys>(stage + r.q, lane, d_o, s);
 #    pragma unroll
             for (int k = 0; k < 4; ++k) {
                 kda64_pack(x[2 * k], x[2 * k + 1], packed[k]);
                 kda64_pack_rest(x[2 * k], x[2 * k + 1], packed[k], rest[k]);
             }
-            kda64_through_triangle(stage + r.m, lane, packed, y);
-            kda64_through_triangle(stage + r.m, lane, rest, y);
+            kda64_through_triangle<true>(stage + r.m, lane, packed, rest, y);
+#    pragma unroll
+            for (int k = 0; k < 4; ++k) kda64_pack(y[2 * k], y[2 * k + 1], packed[k]);
+            kda64_keep_words(a.adjoints + at * kda64_tile_bytes(slices * shape.values, 64),
+                             static_cast<int>(value), lane, packed);
+            const auto *beta = reinterpret_cast<const float *>(stage + r.beta) + lane % 4 * 2;
+#    pragma unroll
+            for (int t = 0; t < 8; ++t) {
+                const float2 of = *reinterpret_cast<const float2 *>(beta + 8 * t);
+                y[t][0] *= of.x, y[t][1] *= of.y, y[t][2] *= of.x, y[t][3] *= of.y;
+            }
+            kda64_store_columns(p.dv, a.dv, kda_at(p.dv, w.row, w.begin + c * kda64_rows, hv),
+                                rows(c), value, p.dim_v, lane, y);
 #    pragma unroll
             for (int k = 0; k < 4; ++k) {
                 kda64_pack(y[2 * k], y[2 * k + 1], packed[k]);
                 kda64_pack_rest(y[2 * k], y[2 * k + 1], packed[k], rest[k]);
+#    pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    packed[k][i] = negate_pair(packed[k][i]);
+                    rest[k][i] = negate_pair(rest[k][i]);
+                }
             }
-            const int tile_bytes = kda64_tile_bytes(slices * shape.values, 64);
-            char *tile = a.adjoints + 2 * at * tile_bytes;
-            kda64_keep_words(tile, static_cast<int>(value), lane, packed);
-            kda64_keep_words(tile + tile_bytes, static_cast<int>(value), lane, rest);
-            kda64_put_values(a, reinterpret_cast<const float *>(stage + r.beta),
-                             kda_at(p.dv, w.row, w.begin + c * kda64_rows, hv), rows(c), value,
-                             lane, y, packed, rest);
-            kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
-            kda64_add_rows<Keys>(stage + r.q, lane, d_o, s);
-            kda64_add_rows<Keys>(stage + r.k, lane, packed, s);
-            kda64_add_rows<Keys>(stage + r.k, lane, rest, s);
+            kda64_add_rows<Keys>(stage + r.k, lane, packed, rest, s);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.dstate_in != nullptr)

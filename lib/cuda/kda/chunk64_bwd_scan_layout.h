@@ -12,7 +12,7 @@ struct kda_chunk64_bwd_scan_args {
     void *dstate_in;        ///< or null
     void *dv;               ///< or null
     char *gradients;        ///< [record][values][keys] bf16: of the state behind each chunk
-    char *adjoints;         ///< [record][2][values][64] bf16: w = M^T du and its rest; dv = beta w
+    char *adjoints;         ///< [record][values][64] bf16: w = M^T du; dv = beta w
     const int32_t *slots;
     const kda_sequence *table;
     kda_problem p;
@@ -21,11 +21,22 @@ struct kda_chunk64_bwd_scan_args {
     bool vector; ///< 8 values of DO are an aligned access of bf16
 };
 
+PLAIT_HD constexpr kda64_scan_shape kda64_bwd_scan_shape_of(int keys, int warps) {
+    kda64_scan_shape s{};
+    s.values = 16 * warps;
+    s.record = kda64_record_of(keys).bytes;
+    s.stage = s.record + kda64_tile_bytes(kda64_rows, s.values);
+    s.stages = 3 * s.stage + 64 <= kda64_scan_shared_most ? 3 : 2;
+    s.counters = s.stages * s.stage;
+    s.bytes = s.counters + 64;
+    return s;
+}
+
 inline kda_launch kda_chunk64_bwd_scan_launch(kda_chunk64_bwd_scan_args &a, int warps) {
     const int keys = kda64_keys(a.p.dim_k);
     a.slices = kda64_scan_slices(a.p.dim_v, warps);
     a.blocks = a.p.sequences * a.p.value_heads * a.slices;
-    kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_fwd_scan_shape_of(keys, warps).bytes};
+    kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_bwd_scan_shape_of(keys, warps).bytes};
     kda64_scan_name(l.variant, keys, warps);
     return l;
 }

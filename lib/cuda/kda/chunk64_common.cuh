@@ -68,6 +68,18 @@ __device__ __forceinline__ int64_t kda64_anew(int64_t n) {
     return n;
 }
 
+/// threadIdx.x % 32 of a block of one dimension, from which the compiler does not see that it is:
+/// nothing that was computed from threadIdx.x stays in a register for it.
+__device__ __forceinline__ int kda64_lane_anew() {
+#ifdef __CUDA_ARCH__
+    uint32_t lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return static_cast<int>(lane);
+#else
+    return static_cast<int>(threadIdx.x % 32);
+#endif
+}
+
 /// Where a lane points for ldmatrix: the operand A of rows and columns from (row, column) on, and B
 /// of two tiles of 8 columns, from tiles that have B's columns as rows.
 __device__ __forceinline__ int kda64_at_a(int columns, int row, int column, int lane) {

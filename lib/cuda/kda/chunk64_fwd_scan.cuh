@@ -7,7 +7,7 @@
 //            itself, a chunk ahead; a stage is filled again when every warp has left it
 //   precise  S, R = beta (V - k+ S) and all sums f32; V is what was given; operands bf16. U = R +
 //            (M - I) R, the first of which is exact
-//   keep     for backward: S of each chunk and U with its rest instead of O. What bf16 leaves of S,
+//   keep     for backward: S of each chunk and U instead of O. What bf16 leaves of S,
 //            R and U is then a second product
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
 //            but once) and 16 KiB of V, writes 16 KiB of O. With O in a kernel of its own S and U
@@ -361,9 +361,7 @@ __global__ void __launch_bounds__(32 * Warps)
             kda64_solve<Keep>(stage + r.m, lane, x, left, left_rest, u, u_rest);
             if constexpr (Keep) {
                 const int rows = kda64_tile_bytes(slices * shape.values, 64);
-                char *tile = a.written + 2 * at * rows;
-                kda64_keep_words(tile, value, lane, u);
-                kda64_keep_words(tile + rows, value, lane, u_rest);
+                kda64_keep_words(a.written + at * rows, value, lane, u);
             }
             if constexpr (queries == kda64_queries::apart) {
                 kda64_through_queries<Keys>(stage, lane, s, o);

@@ -15,7 +15,7 @@ struct kda_chunk64_fwd_scan_args {
     void *state_out;
     void *o;                   ///< forward
     char *states;              ///< backward: [record][values][keys] bf16 at the head of each chunk
-    char *written;             ///< backward: u as [record][2][values][64] bf16, the second its rest
+    char *written;             ///< backward: u as [record][values][64] bf16
     const int32_t *slots;      ///< without offsets: those of a pool, or null
     const kda_sequence *table; ///< of kda.offsets, or null: sequence n is row n
     kda_problem p;
@@ -30,19 +30,6 @@ struct kda64_scan_shape {
 };
 
 constexpr int kda64_scan_shared_most = 227 * 1024;
-
-PLAIT_HD constexpr kda64_scan_shape kda64_fwd_scan_shape_of(int keys, int warps) {
-    kda64_scan_shape s{};
-    s.values = 16 * warps;
-    s.record = kda64_record_of(keys).bytes;
-    s.stage = s.record + kda64_tile_bytes(kda64_rows, s.values);
-    s.stages = 3 * s.stage + 64 <= kda64_scan_shared_most   ? 3
-               : 2 * s.stage + 64 <= kda64_scan_shared_most ? 2
-                                                            : 1;
-    s.counters = s.stages * s.stage;
-    s.bytes = s.counters + 64;
-    return s;
-}
 
 struct kda64_forward_shape {
     int values, stages, record, v, counters, bytes;

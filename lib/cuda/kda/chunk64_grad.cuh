@@ -17,138 +17,10 @@
 #pragma once
 
 #include "lib/cuda/common/cluster.cuh"
+#include "lib/cuda/kda/chunk64_grad_gates.cuh"
 #include "lib/cuda/kda/chunk64_grad_pairs.cuh"
 
 namespace plait::impl::cuda {
-
-/// Elements of a thread as they are stored, from the thread's first on: item i of t is channel i /
-/// 2 and token i % 2.
-struct kda64_items {
-    int64_t at, token, channel; ///< strides to the next token and to the second channel
-    int rows;                   ///< tokens from the first on
-    bool first, second;         ///< channels that are there
-
-    __device__ __forceinline__ bool there(int t, int i) const {
-        return 8 * t + i % 2 < rows && (i < 2 ? first : second);
-    }
-    __device__ __forceinline__ int64_t operator()(int t, int i) const {
-        return at + (8 * t + i % 2) * token + (i < 2 ? 0 : channel);
-    }
-};
-
-__device__ __forceinline__ kda64_items kda64_items_of(const kda_problem &p, const kda_view &v,
-                                                      const kda_chunk_place &at, int64_t h,
-                                                      const kda64_own &own) {
-    const int token = 32 * own.half + 2 * own.quad;
-    return {kda_at(v, at.row, at.token + token, h) + own.channel * v.c,
-            v.t,
-            8 * v.c,
-            at.rows - token,
-            own.channel < p.dim_k,
-            own.channel + 8 < p.dim_k};
-}
-
-__device__ __forceinline__ void kda64_load_items(const void *base, scalar type,
-                                                 const kda64_items &items, uint32_t (&x)[4][4]) {
-    const bool wide = type == scalar::f32;
-#pragma unroll
-    for (int t = 0; t < 4; ++t) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            x[t][i] = 0;
-            if (!items.there(t, i)) continue;
-            x[t][i] = wide ? __ldg(static_cast<const uint32_t *>(base) + items(t, i))
-                           : __ldg(static_cast<const uint16_t *>(base) + items(t, i));
-        }
-    }
-}
-
-__device__ __forceinline__ void kda64_store_items(void *base, scalar type, const kda64_items &items,
-                                                  const float (&x)[4][mma_items_d]) {
-    if (base == nullptr) return;
-    if (type == scalar::bf16) {
-#pragma unroll
-        for (int t = 0; t < 4; ++t) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                if (items.there(t, i))
-                    static_cast<uint16_t *>(base)[items(t, i)] = round_half<scalar::bf16>(x[t][i]);
-        }
-        return;
-    }
-#pragma unroll
-    for (int t = 0; t < 4; ++t) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            if (items.there(t, i)) kda_store(base, items(t, i), type, x[t][i]);
-    }
-}
-
-/// DT_BIAS of two channels.
-struct kda64_bias {
-    float of[2];
-};
-
-__device__ __forceinline__ kda64_bias kda64_bias_of(const kda_problem &p, const void *base,
-                                                    int64_t hv, const kda64_own &own) {
-    const int more = own.channel + 8;
-    return {{kda_bias(p, base, hv, own.channel < p.dim_k ? own.channel : 0),
-             kda_bias(p, base, hv, more < p.dim_k ? more : 0)}};
-}
-
-/// Stored gates of eight tokens to decays; 1 where nothing is.
-__device__ __forceinline__ void kda64_decays_of(const kda_problem &p, float rate,
-                                                const kda64_bias &bias, const kda64_items &items,
-                                                int t, const uint32_t (&bits)[4], float (&d)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = kda_widen(bits[i], p.g.type) + bias.of[i / 2];
-    if (p.gate == kda_gate::bounded) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            d[i] = static_cast<float>(p.lower_bound) * kda_sigmoid(rate * d[i]);
-    } else if (p.gate == kda_gate::softplus) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) d[i] = -rate * kda_softplus(d[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = items.there(t, i) ? __expf(d[i]) : 1.0f;
-}
-
-/// dg to the gradient of what is stored, in place; sums for DT_BIAS and A_LOG.
-__device__ __forceinline__ void kda64_gates_back(const kda_problem &p, float rate,
-                                                 const kda64_bias &bias, const kda64_items &items,
-                                                 const uint32_t (&bits)[4][4],
-                                                 float (&g)[4][mma_items_d], float (&of_bias)[2],
-                                                 float &of_a) {
-    of_bias[0] = of_bias[1] = of_a = 0;
-    const auto all = [&](const auto &adjoint) {
-#pragma unroll
-        for (int t = 0; t < 4; ++t) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                if (!items.there(t, i)) continue;
-                g[t][i] = adjoint(kda_widen(bits[t][i], p.g.type) + bias.of[i / 2], g[t][i]);
-                of_bias[i / 2] += g[t][i];
-            }
-        }
-    };
-    const float factor = static_cast<float>(p.lower_bound) * rate;
-    if (p.gate == kda_gate::bounded)
-        all([&](float x, float dg) {
-            // 1 - s of a sigmoid s without a difference: both from the same exponential.
-            const float e = __expf(-fabsf(rate * x)), one = __fdividef(1.0f, 1.0f + e);
-            const float dx = factor * (e * one * one) * dg;
-            of_a = __fmaf_rn(dx, x, of_a);
-            return dx;
-        });
-    else if (p.gate == kda_gate::softplus)
-        all([&](float x, float dg) {
-            of_a = __fmaf_rn(dg, -rate * kda_softplus(x), of_a);
-            return -rate * kda_sigmoid(x) * dg;
-        });
-    else
-        all([](float, float dg) { return dg; });
-}
 
 /// What is needed again when the pairs are done; in shared memory, because they need the registers.
 struct kda64_grad_place {
@@ -228,7 +100,7 @@ template <int Keys, bool Bf16>
 __device__ __forceinline__ void
 kda64_put_gradient(const kda_problem &p, const kda_view &v, void *base, const kda_chunk_place &at,
                    int64_t h, const kda64_own &own, const char *tile, scalar type,
-                   const float *along, float (&dx)[4][mma_items_d]) {
+                   const float *along, float4 *slot, float (&dx)[4][mma_items_d]) {
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
         uint32_t w[4];
@@ -243,7 +115,7 @@ kda64_put_gradient(const kda_problem &p, const kda_view &v, void *base, const kd
                                      i % 2 ? sum.y : sum.x, dx[t][i]);
         }
     }
-    kda64_store_items(base, v.type, kda64_items_of(p, v, at, h, own), dx);
+    kda64_store_items(base, v.type, kda64_items_of<Keys>(p, v, at, h, own), slot, dx);
 }
 
 /// Shares of <gradient, row> of each token to `parts`.
@@ -302,9 +174,9 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys))
             if (self == 0) {
                 *place = {at, h, hv, record, place->phase ^ 1};
                 counter_expect(counter, 2 * state_bytes + 2 * row_bytes);
-                bulk_load(shared + s.written, a.written + 2 * record * row_bytes, row_bytes,
+                bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes,
                           counter);
-                bulk_load(shared + s.adjoints, a.adjoints + 2 * record * row_bytes, row_bytes,
+                bulk_load(shared + s.adjoints, a.adjoints + record * row_bytes, row_bytes,
                           counter);
                 bulk_load(shared + s.states, a.states + record * state_bytes, state_bytes, counter);
                 bulk_load(shared + s.gradients, a.gradients + record * state_bytes, state_bytes,
@@ -319,16 +191,14 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys))
             kda64_load_rows<threads, true>(p.d_o, a.d_o, kda_at(p.d_o, at.row, at.token, hv),
                                            at.rows, p.dim_v, a.values, a.vector_o, shared + s.d_o);
             async_commit();
-            uint32_t bits[4][4];
             float decays[4][4];
             {
-                const kda64_items items = kda64_items_of(p, p.g, at, hv, own);
+                const kda64_items items = kda64_items_of<Keys>(p, p.g, at, hv, own);
                 const float rate = kda_rate(p, a.in.a_log, hv);
                 const kda64_bias bias = kda64_bias_of(p, a.in.dt_bias, hv, own);
-                kda64_load_items(a.in.g, p.g.type, items, bits);
-#    pragma unroll
-                for (int t = 0; t < 4; ++t)
-                    kda64_decays_of(p, rate, bias, items, t, bits[t], decays[t]);
+                kda64_load_items(a.in.g, p.g.type, items,
+                                 reinterpret_cast<float4 *>(shared + s.pairs) + self, decays);
+                kda64_to_decays(p, rate, bias, items, decays);
             }
             async_wait<0>();
             __syncthreads(); // q, k and DO are there
@@ -403,14 +273,18 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys))
             }
             const kda64_grad_place here = *place;
             own = kda64_own_of<Keys>();
-            const kda64_items items = kda64_items_of(p, p.g, here.at, here.hv, own);
             float of_bias[2], of_a;
-            kda64_load_items(a.in.g, p.g.type, items, bits);
-            kda64_gates_back(p, kda_rate(p, a.in.a_log, here.hv),
-                             kda64_bias_of(p, a.in.dt_bias, here.hv, own), items, bits, d.write,
-                             of_bias, of_a);
-            kda64_store_items(a.dg, p.dg.type, kda64_items_of(p, p.dg, here.at, here.hv, own),
-                              d.write);
+            {
+                const kda64_items items = kda64_items_of<Keys>(p, p.g, here.at, here.hv, own);
+                float x[4][4] = {};
+                if (p.gate != kda_gate::log)
+                    kda64_load_items(a.in.g, p.g.type, items, own_decays, x);
+                kda64_gates_back(p, kda_rate(p, a.in.a_log, here.hv),
+                                 kda64_bias_of(p, a.in.dt_bias, here.hv, own), items, x, d.write,
+                                 of_bias, of_a);
+            }
+            kda64_store_items(a.dg, p.dg.type, kda64_items_of<Keys>(p, p.dg, here.at, here.hv, own),
+                              own_decays, d.write);
 #    pragma unroll
             for (int c = 0; c < 2; ++c) {
                 of_bias[c] += __shfl_xor_sync(0xffffffffu, of_bias[c], 1);
@@ -443,9 +317,9 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys))
                              kda64_part_sum<Keys>(parts + self / 64 * 4 * Keys, self % 64);
             __syncthreads(); // sums over channels are there
             kda64_put_gradient<Keys, Bf16>(p, p.dq, a.dq, here.at, here.h, own, shared + s.q,
-                                           p.q.type, rows, d.q);
+                                           p.q.type, rows, own_decays, d.q);
             kda64_put_gradient<Keys, Bf16>(p, p.dk, a.dk, here.at, here.h, own, shared + s.k,
-                                           p.k.type, rows + 64, d.read);
+                                           p.k.type, rows + 64, own_decays, d.read);
         }
     }
 #endif

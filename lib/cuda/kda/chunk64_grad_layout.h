@@ -15,8 +15,8 @@ struct kda_chunk64_grad_args {
     void *dq, *dk, *dg, *dbeta;
     const char *states;    ///< [record][values][keys]: at the head of each chunk
     const char *gradients; ///< the same behind each chunk
-    const char *written;   ///< [record][2][values][64]: u, and what rounding has left of it
-    const char *adjoints;  ///< [record][2][values][64]: w
+    const char *written;   ///< [record][values][64]: u
+    const char *adjoints;  ///< [record][values][64]: w
     float *partials;       ///< [record][keys + 1]: sums of dx and of what A_LOG gets; or null
     const int32_t *slots;
     const kda_sequence *table;

@@ -37,7 +37,8 @@ __device__ __forceinline__ void kda64_load_rows(const kda_view &v, const void *b
                                                 int count, int64_t channels, int columns,
                                                 bool vector, char *tile) {
     for (int e = static_cast<int>(threadIdx.x); e < 8 * columns; e += Threads) {
-        const int row = e / (columns / 8), column = e % (columns / 8) * 8;
+        const int row = columns == 128 ? e >> 4 : e >> 3; // 64 or 128
+        const int column = (e - row * (columns >> 3)) * 8;
         const int left = row < count ? static_cast<int>(min(channels - column, int64_t(8))) : 0;
         const int64_t from = left > 0 ? at + row * v.t + column * v.c : 0;
         char *to = tile + kda64_at(columns, row, column);

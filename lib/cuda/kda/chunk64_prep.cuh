@@ -146,11 +146,12 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int eight = 8 * kda64_row_bytes<Keys>;
     const kda_problem &p = a.p;
-    const int self = kda64_anew(static_cast<int>(threadIdx.x)), warp = self / 32, lane = self % 32;
+    const int self = kda64_anew(static_cast<int>(threadIdx.x)), warp = self >> 5, lane = self & 31;
     auto *totals = reinterpret_cast<float *>(shared + s.totals);
     auto *scales = reinterpret_cast<float *>(shared + s.scales);
     const int left = at.rows - 8 * warp, dim_k = static_cast<int>(p.dim_k);
-    const int64_t token = left > 0 ? at.token + 8 * warp : at.token, h = hv / p.group();
+    const int64_t token = left > 0 ? at.token + 8 * warp : at.token,
+                  h = static_cast<uint32_t>(hv) / static_cast<uint32_t>(a.group);
     kda64_rows_q<Keys, S> q = {
         {p.q, a.in.q, kda_at(p.q, at.row, token, h), lane, left, dim_k, a.wide_q}, {}};
     const kda64_source<Keys> from_k = {p.k,   a.in.k,  kda_at(p.k, at.row, token, h), lane, left,
@@ -193,26 +194,25 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
         kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 5, warp), place, run);
     kda64_pass<Keys>(totals, lane, ~warp & 4, 1, other, run);
     kda64_put_lower<Keys>(k, e, record + r.kr + warp * eight, place, run);
-    // And as upper ones, from borders before them: k and q take up the decays within the warp.
-    kda64_lane<Keys> x[8];
-    kda64_ones<Keys>(run);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        kda64_times<Keys>(run, e[i]);
-        kda64_times<Keys>(k[i], run);
-        q.row(i, x[i]);
-        kda64_times<Keys>(x[i], run);
-    }
-    kda64_lane<Keys> total;
-    kda64_copy<Keys>(total, run);
+    // And as upper ones, from borders before them: k and q take up the decays within the warp. The
+    // loop comes first, for what stands on both sides of it is not mixed.
     other = warp - 1;
     kda64_ones<Keys>(run);
+    kda64_pass<Keys>(totals, lane, warp & 1, -1, other, run);
+    kda64_lane<Keys> x[8], within;
+    kda64_ones<Keys>(within);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        kda64_times<Keys>(within, e[i]);
+        kda64_times<Keys>(k[i], within);
+        q.row(i, x[i]);
+        kda64_times<Keys>(x[i], within);
+    }
     if (warp & 1) {
         char *to = kda64_factors_of<Keys>(shared, 3, warp);
         kda64_put_rows<Keys>(k, to, place);
         kda64_put_rows<Keys>(x, to + eight, place);
     }
-    kda64_pass<Keys>(totals, lane, warp & 1, -1, other, run);
     if (warp & 2) {
         char *to = kda64_factors_of<Keys>(shared, 4, warp);
         kda64_put_rows<Keys>(k, to, place, run);
@@ -234,8 +234,9 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
     }
     kda64_put_rows<Keys>(x, record + r.q + warp * eight, place);
     if (warp == kda64_prep_warps - 1) {
-        kda64_times<Keys>(total, run);
-        kda64_put_floats<Keys>(reinterpret_cast<float *>(record + r.gamma), lane, total);
+        other = warp;
+        kda64_pass<Keys>(totals, lane, 1, 0, other, run);
+        kda64_put_floats<Keys>(reinterpret_cast<float *>(record + r.gamma), lane, run);
     }
 }
 
@@ -312,34 +313,30 @@ __device__ __forceinline__ void kda64_put_squares(char *shared, char *record, in
     }
 }
 
-template <int Keys>
-__global__ void __launch_bounds__(32 * kda64_prep_warps, Keys == 64    ? 3
-                                                         : Keys == 128 ? 2
-                                                                       : 1)
+/// Q: the type of q. More than 128 keys and f32 take more registers than two blocks of an SM leave
+/// each other.
+template <int Keys, scalar Q>
+__global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != scalar::f32 ? 2 : 1)
     kda_chunk64_prep(const __grid_constant__ kda_chunk64_prep_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char shared[];
     constexpr kda64_prep_shared s = kda64_prep_shared_of(Keys);
-    constexpr kda64_record r = kda64_record_of(Keys);
     // Levels write below the diagonal only.
     for (int e = static_cast<int>(threadIdx.x); e < 64 * 64 / 8; e += 32 * kda64_prep_warps)
         reinterpret_cast<uint4 *>(shared + s.a)[e] = make_uint4(0, 0, 0, 0);
-    for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        const int64_t hv = block % a.p.value_heads;
+    // Records of 2^31 blocks are more than any memory, so that 32 bits number them.
+    for (uint32_t block = blockIdx.x; block < static_cast<uint32_t>(a.blocks); block += gridDim.x) {
+        const auto heads = static_cast<uint32_t>(kda64_anew(static_cast<int>(a.p.value_heads)));
+        const int64_t hv = block % heads;
         const kda_chunk_place at =
-            kda_chunk_of(a.p, a.table, a.chunks, a.slots, block / a.p.value_heads, kda64_rows);
+            kda_chunk_of(a.p, a.table, a.chunks, a.slots, block / heads, kda64_rows);
         if (at.rows <= 0) continue; // all threads
-        char *record = a.records + block * r.bytes;
+        char *record = a.records + int64_t{block} * kda64_record_of(Keys).bytes;
         __syncthreads(); // F, A, M, totals of the chunk before are read
-        if (a.p.q.type == scalar::bf16)
-            kda64_elements<Keys, scalar::bf16>(a, at, hv, shared, record);
-        else if (a.p.q.type == scalar::f16)
-            kda64_elements<Keys, scalar::f16>(a, at, hv, shared, record);
-        else
-            kda64_elements<Keys, scalar::f32>(a, at, hv, shared, record);
+        kda64_elements<Keys, Q>(a, at, hv, shared, record);
         __syncthreads(); // factors and pairs of single warps are written
         const int self = kda64_anew(static_cast<int>(threadIdx.x));
-        const int warp = self / 32, lane = self % 32;
+        const int warp = self >> 5, lane = kda64_lane_anew();
         kda64_across<Keys>(shared, warp, lane);
         __syncthreads(); // F and A are written, triangles inverted, factors read: M takes their
                          // place

@@ -19,6 +19,7 @@ struct kda_chunk64_prep_args {
     char *records;             ///< [chunk slots][value heads]
     kda_problem p;
     int64_t blocks;
+    int32_t group;               ///< value heads that share one head of q and k
     float least_beta;            ///< what a smaller one is replaced by
     bool wide_q, wide_k, wide_g; ///< four channels from each multiple of four on: one access
 };
@@ -80,11 +81,15 @@ constexpr bool kda64_fours(const kda_problem &p, const kda_view &v, int64_t head
 inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
     const int keys = kda64_keys(a.p.dim_k);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
+    a.group = static_cast<int32_t>(a.p.group());
     a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
     a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
     kda_launch l{"", 32 * kda64_prep_warps, kda_grid(a.blocks), kda64_prep_shared_of(keys).bytes};
-    kda64_name(l.variant, keys);
+    int at = kda64_name(l.variant, keys);
+    const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
+    for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
+    l.variant[at] = 0;
     return l;
 }
 

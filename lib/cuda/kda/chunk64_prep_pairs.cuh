@@ -140,14 +140,17 @@ __device__ __forceinline__ void kda64_meet_tiles(const char *upper, const char *
     const int at_a = kda64_at_a(Keys, 0, 0, lane);
     const int at_b = kda64_at(Keys, lane & 7, (lane >> 3) * 8);
     float other[mma_items_d] = {};
+#pragma unroll 1 // else what all steps load waits in registers
+    for (int far = 0; far < Keys; far += 64) {
 #pragma unroll
-    for (int k = 0; k < Keys; k += 32) {
-        uint32_t a[4], b[4];
-        load_matrices(b, lower + kda64_from(Keys, at_b, 0, k));
-        load_matrices(a, upper + kda64_from(Keys, at_a, 0, k));
-        mma_add<scalar::bf16>(d, a, {b[0], b[1]});
-        load_matrices(a, upper + kda64_from(Keys, at_a, 0, k + 16));
-        mma_add<scalar::bf16>(other, a, {b[2], b[3]});
+        for (int k = 0; k < 64; k += 32) {
+            uint32_t a[4], b[4];
+            load_matrices(b, lower + 2 * far + kda64_from(Keys, at_b, 0, k));
+            load_matrices(a, upper + 2 * far + kda64_from(Keys, at_a, 0, k));
+            mma_add<scalar::bf16>(d, a, {b[0], b[1]});
+            load_matrices(a, upper + 2 * far + kda64_from(Keys, at_a, 0, k + 16));
+            mma_add<scalar::bf16>(other, a, {b[2], b[3]});
+        }
     }
 #pragma unroll
     for (int i = 0; i < mma_items_d; ++i) d[i] += other[i];

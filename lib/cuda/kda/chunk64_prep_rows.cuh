@@ -54,7 +54,7 @@ __device__ __forceinline__ void kda64_gates(const kda_problem &p, float rate,
         for (int i = 0; i < 8; ++i) {
 #pragma unroll
             for (int c = 0; c < each; ++c) {
-                const float t = kda64_exp2(by * (x[i][c] + bias[c]));
+                const float t = kda64_exp2(__fmaf_rn(by, x[i][c], by * bias[c]));
                 x[i][c] = kda64_exp2(bound * kda64_reciprocal(1.0f + t));
             }
         }
@@ -63,7 +63,7 @@ __device__ __forceinline__ void kda64_gates(const kda_problem &p, float rate,
         for (int i = 0; i < 8; ++i) {
 #pragma unroll
             for (int c = 0; c < each; ++c) {
-                const float y = (x[i][c] + bias[c]) * kda64_log2_e;
+                const float y = __fmaf_rn(x[i][c], kda64_log2_e, bias[c] * kda64_log2_e);
                 const float log = fmaxf(y, 0.0f) + kda64_log2_1p(kda64_exp2(-fabsf(y)));
                 x[i][c] = kda64_exp2(-rate * log);
             }
@@ -118,20 +118,20 @@ template <int Keys> struct kda64_source {
     }
     template <bool All>
     __device__ __forceinline__ void load_fours(uint32_t (&w)[8][Keys / 64]) const {
-        const auto *from = static_cast<const uint16_t *>(base) + at;
-        const int64_t whole = kda64_anew(v.t);
 #pragma unroll
-        for (int i = 0; i < 8; ++i, from += All ? whole : step(i - 1)) {
+        for (int group = 0; group < Keys / 32 / width; ++group) {
+            const int channel = kda64_channel(Keys, lane, group);
+            const auto *from = static_cast<const uint16_t *>(base) + at +
+                               (All ? channel : min(channel, dim_k - width));
+            const int64_t whole = kda64_anew(v.t);
 #pragma unroll
-            for (int group = 0; group < Keys / 32 / width; ++group) {
-                const int channel = kda64_channel(Keys, lane, group);
+            for (int i = 0; i < 8; ++i, from += All ? whole : step(i - 1)) {
                 const bool here = All || there(i, channel);
-                const uint16_t *p = from + (All ? channel : min(channel, dim_k - width));
                 if constexpr (width == 4) {
-                    const uint2 x = __ldg(reinterpret_cast<const uint2 *>(p));
+                    const uint2 x = __ldg(reinterpret_cast<const uint2 *>(from));
                     w[i][2 * group] = here ? x.x : 0, w[i][2 * group + 1] = here ? x.y : 0;
                 } else {
-                    const uint32_t x = __ldg(reinterpret_cast<const uint32_t *>(p));
+                    const uint32_t x = __ldg(reinterpret_cast<const uint32_t *>(from));
                     w[i][group] = here ? x : 0;
                 }
             }
@@ -252,7 +252,7 @@ template <int Keys, scalar S>
 __device__ __forceinline__ void kda64_norms(const kda_problem &p, const kda64_rows_q<Keys, S> &q,
                                             kda64_lane<Keys> (&k)[8], int warp, int lane,
                                             float *scales, char *a) {
-    float scale = static_cast<float>(p.scale), sum[8];
+    float scale = static_cast<float>(p.scale), sum[8], cross[8];
     if (p.norm) {
         const auto eps = static_cast<float>(p.eps);
 #pragma unroll
@@ -265,22 +265,19 @@ __device__ __forceinline__ void kda64_norms(const kda_problem &p, const kda64_ro
 #pragma unroll
             for (int j = 0; j < Keys / 32; ++j) k[i][j] *= by;
         }
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            kda64_lane<Keys> x;
-            q.row(i, x);
-            sum[i] = kda64_dot<Keys>(x, x);
-        }
-        scale *= rsqrtf(kda64_sum_eight(sum, lane) + eps);
-        if (lane / 4 >= q.from.left) scale = 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
         kda64_lane<Keys> x;
         q.row(i, x);
-        sum[i] = kda64_dot<Keys>(x, k[i]);
+        cross[i] = kda64_dot<Keys>(x, k[i]);
+        sum[i] = kda64_dot<Keys>(x, x);
     }
-    const float diagonal = kda64_sum_eight(sum, lane);
+    const float diagonal = kda64_sum_eight(cross, lane);
+    if (p.norm) {
+        scale *= rsqrtf(kda64_sum_eight(sum, lane) + static_cast<float>(p.eps));
+        if (lane / 4 >= q.from.left) scale = 0.0f;
+    }
     if (lane % 4 == 0) {
         const int i = 8 * warp + lane / 4;
         scales[i] = scale;

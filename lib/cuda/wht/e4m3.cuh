@@ -39,11 +39,28 @@ __device__ __forceinline__ uint8_t wht_round_e4m3(double v) {
 #endif
 }
 
+/// Two of them, the first in the low byte.
+__device__ __forceinline__ uint16_t wht_round_e4m3_pair(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t pair;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return static_cast<uint16_t>(wht_round_e4m3(low) | wht_round_e4m3(high) << 8);
+#endif
+}
+
 /// SCALES of a group whose largest magnitude is `largest`.
 __device__ __forceinline__ float wht_group_scale(double largest) {
     if (!(largest > 0) || largest > 1.7976931348623157e308) return 1.0f; // zeros, NaN, Inf
     const double scale = largest / 448.0;
     return static_cast<float>(scale < 0x1p-126 ? 0x1p-126 : scale);
+}
+/// The same, rounded once.
+__device__ __forceinline__ float wht_group_scale(float largest) {
+    if (!(largest > 0) || largest > 3.4028234663852886e38f) return 1.0f;
+    const float scale = largest / 448.0f;
+    return scale < 0x1p-126f ? 0x1p-126f : scale;
 }
 
 } // namespace plait::impl::cuda
