@@ -19,20 +19,14 @@ constexpr int64_t fewest_values_back = 16;
 /// Of the longest sequence.
 constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
-/// Estimates: shares of the copy bandwidth and of what tensor cores give to mma.sync, from 132 SMs
-/// at 1.755 GHz; seconds of a chunk of 64 tokens that no other block shortens, for 128 keys.
+/// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
+/// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
 constexpr double memory_share = 0.8;
-constexpr double tensor_flops_per_sm = 3.0e12;
-constexpr double step_seconds = 1.2e-6;
-/// Exponentials of a record's elements, at a share of 16 for each SM and cycle.
-constexpr double exponentials = 8;
-constexpr double exponentials_per_sm = 16 * 1.755e9 * 0.5;
-
-/// Backward, for 128 keys, from bench on an H200: seconds of a chunk and head of one SM in
-/// kda.chunk64_prep and _grad, and of a chunk in both scans with four warps to a block and with
-/// eight.
-constexpr double pairs_seconds_back = 28.7e-6, step_seconds_back = 6.2e-6,
-                 wide_step_seconds_back = 12.2e-6;
+constexpr double prep_seconds = 16e-6;
+constexpr double grad_seconds = 24e-6;
+constexpr double scan_seconds = 8e-6;
+double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
+double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 
 int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
 
@@ -289,22 +283,6 @@ void add_sums(pipeline &out, const problem &problem, const kda_sanitized &from,
     out.steps.push_back(std::move(s));
 }
 
-/// Of all kernels of backward, one behind the other: chunks of all heads spread over SMs, and
-/// scans, whose chunks wait for one another.
-double seconds_back(const kda_problem &p, const profile &device) {
-    const int warps = scan_warps(p, device);
-    const int64_t slices = kda64_scan_slices(p.dim_v, warps);
-    const int64_t chunks = kda_ceil_div(p.longest(), kda64_rows);
-    const int64_t rounds = p.varlen
-                               ? kda_ceil_div(chunk_heads(p) * slices, chunks * device.sms)
-                               : kda_ceil_div(p.sequences * p.value_heads * slices, device.sms);
-    const double busy =
-        static_cast<double>(kda_ceil_div(chunk_heads(p), device.sms)) * pairs_seconds_back;
-    const double serial = static_cast<double>(std::max<int64_t>(rounds, 1) * chunks) *
-                          (warps == 8 ? wide_step_seconds_back : step_seconds_back);
-    return (busy + serial) * kda64_keys(p.dim_k) / 128;
-}
-
 } // namespace
 
 verdict kda_cuda_chunk64_applicable(const problem &problem, const profile &device) {
@@ -322,17 +300,20 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
         bytes += heads * static_cast<double>(record_bytes(p)) +
                  static_cast<double>(2 * input_bytes(p) +
                                      2 * token_bytes(p.d_o, p, p.value_heads, p.dim_v));
+    const double share = static_cast<double>(kda64_keys(p.dim_k)) / 128;
+    const double sms = device.sms;
+    const int warps = scan_warps(p, device);
+    const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
+    const double steps = std::max(chunks, heads * kda64_scan_slices(p.dim_v, warps) / sms);
+    double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
+    if (backward)
+        busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
+                steps * steps_back_seconds(warps);
+    else
+        busy += steps * step_seconds(warps);
     const int launches =
         (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
-    if (backward)
-        return kda_cuda_cost(device, bytes, memory_share, 0, 1, seconds_back(p, device), launches);
-    const double per_head =
-        static_cast<double>(prep_flops(p) + scan_flops(p)) / tensor_flops_per_sm +
-        exponentials * 64 * kda64_keys(p.dim_k) / exponentials_per_sm;
-    const double busy = heads * per_head / device.sms;
-    const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
-    const double serial = chunks * step_seconds * kda64_keys(p.dim_k) / 128;
-    return kda_cuda_cost(device, bytes, memory_share, 0, 1, std::max(busy, serial), launches);
+    return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);
 }
 
 pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &device) {
