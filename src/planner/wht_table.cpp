@@ -1,6 +1,7 @@
 // THE LIST of wht: every way to compute a Walsh-Hadamard transform. Steps, for grep:
 //   wht.cuda.block             wht.block
 //   wht.cuda.fused             wht.fused
+//   wht.cuda.block_factor      wht.block_factor
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
@@ -29,6 +30,9 @@ static const std::vector<candidate> table = {
      wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
     {"wht.cuda.fused", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_fused_applicable, wht_cuda_fused_estimate, wht_cuda_fused_build},
+    {"wht.cuda.block_factor", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_block_factor_applicable, wht_cuda_block_factor_estimate,
+     wht_cuda_block_factor_build},
     {"wht.cuda.cluster", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_cluster_applicable, wht_cuda_cluster_estimate, wht_cuda_cluster_build},
     {"wht.cuda.l2", 1, PLAIT_CUDA, narrowest::f32, true,
