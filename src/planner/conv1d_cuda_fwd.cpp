@@ -3,6 +3,7 @@
 #include "lib/cuda/conv1d/fwd_masks_layout.h"
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
+#include "src/planner/conv1d_cuda_fwd_pairs.h"
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@ constexpr double any_slots_per_tap = 40;
 
 /// Shares of the copy bandwidth on a full device, and issue slots of an output beside its taps.
 constexpr double tiled_share = 0.95;
+constexpr double masked_share = 0.83; ///< with conv1d.fwd_masks
 constexpr double tiled_slots = 13;
 /// A thread has loads for as many of the others under way.
 constexpr double tiled_loads = 4;
@@ -28,6 +30,7 @@ constexpr double btc_share = 0.95;
 constexpr double btc_element_share = 0.9; ///< single elements a thread
 constexpr double btc_slots = 9.5;
 constexpr double btc_element_slots = 3; ///< more of them
+constexpr double btc_loads = 2;         ///< as tiled_loads
 
 int64_t outputs(const conv1d_problem &p) { return p.batch * p.channels * p.length; }
 
@@ -260,7 +263,7 @@ cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &d
     const double used =
         static_cast<double>(outputs(p)) / (threads * cut.vectors * conv1d_vector(p.x.type));
     const double fixed = static_cast<double>(fixed_outputs(p)) / static_cast<double>(outputs(p));
-    return conv1d_cuda_cost(p, device, tiled_share,
+    return conv1d_cuda_cost(p, device, masked(p) ? masked_share : tiled_share,
                             (tiled_slots + static_cast<double>(p.width)) / used +
                                 fixed *
                                     (fix_slots + fix_slots_per_tap * static_cast<double>(p.width)),
@@ -327,25 +330,8 @@ int btc_vector(const conv1d_problem &p) {
     return p.channels % v == 0 && fits(p.x) && fits(p.y) ? v : 1;
 }
 
-/// Variants "even" and "odd".
-enum class btc_pairs { none, even, odd };
-
 btc_pairs btc_pairs_of(const conv1d_problem &p) {
-    if (!conv1d_is_half(p.x.type) || p.width > 4 || btc_vector(p) > 1 || has_features(p))
-        return btc_pairs::none;
-    if (p.channels < conv1d_btc_pairs_least || p.length < conv1d_btc_pairs_tile)
-        return btc_pairs::none;
-    // Rows of x that lie behind one another: words at the end of one are of the tensor.
-    const bool ascend = p.x.t >= p.channels && (p.batch <= 1 || p.x.b >= p.length * p.x.t);
-    if (!ascend || p.x.align < 4 || p.y.align < 4) return btc_pairs::none;
-    // Offsets of w and bias are of 32 bits there.
-    for (const int64_t reach : {p.w.c * p.channels + p.w.t * p.width, p.bias.c * p.channels})
-        if (reach > INT32_MAX || reach < INT32_MIN) return btc_pairs::none;
-    const auto odd = [](int64_t n) { return n % 2 != 0; };
-    if (odd(p.x.t) != odd(p.y.t)) return btc_pairs::none;
-    if (p.batch > 1 && (odd(p.x.b) != odd(p.y.b) || (!odd(p.x.t) && odd(p.x.b))))
-        return btc_pairs::none;
-    return odd(p.x.t) ? btc_pairs::odd : btc_pairs::even;
+    return btc_vector(p) > 1 || has_features(p) ? btc_pairs::none : conv1d_btc_pairs_of(p);
 }
 
 int64_t btc_groups(const conv1d_problem &p) {
@@ -358,7 +344,7 @@ int64_t btc_groups(const conv1d_problem &p) {
 /// Variants "full": anything but x, w and bias enters, or rows are shorter than a tile.
 bool btc_full(const conv1d_problem &p) {
     const int taps = conv1d_btc_taps(p.width);
-    const bool tiled = conv1d_btc_tiled(p.x.type, taps, btc_vector(p), false);
+    const bool tiled = conv1d_btc_tiled(taps, btc_vector(p), false);
     return has_features(p) || (tiled && p.length < conv1d_btc_tile(taps));
 }
 
@@ -366,7 +352,7 @@ int32_t btc_strip(const conv1d_problem &p, const profile &device) {
     const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
     const bool full = btc_full(p);
     if (btc_pairs_of(p) != btc_pairs::none) return conv1d_btc_pairs_tile;
-    if (conv1d_btc_tiled(p.x.type, taps, vector, full)) return conv1d_btc_tile(taps);
+    if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
     const int64_t threads =
         device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
     return conv1d_btc_strip(conv1d_btc_longest_strip(p.x.type, taps, vector), p.batch, p.length,
@@ -399,7 +385,7 @@ cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device)
     return conv1d_cuda_cost(p, device, vector > 1 ? btc_share : btc_element_share,
                             btc_slots + (vector > 1 ? 0 : btc_element_slots) +
                                 static_cast<double>(p.width),
-                            threads, launches(p));
+                            threads * btc_loads, launches(p));
 }
 
 pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device) {

@@ -15,8 +15,11 @@ constexpr double any_slots_per_tap = 40;
 
 /// Shares of the copy bandwidth of the two kinds.
 constexpr double any_share = 0.5;
-constexpr double vector_share = 0.9;
+constexpr double vector_share = 0.7;
 constexpr double vector_slots = 30;
+constexpr double update_loads = 4; ///< of a thread under way
+/// A launch behind another one of few bytes, all steps of which start early (measured).
+constexpr double step_seconds = 1.1e-6;
 /// Below this many threads of an SM the variants with few channels a thread are faster.
 constexpr int64_t crowd = 768;
 
@@ -106,8 +109,12 @@ cost conv1d_cuda_update_estimate(const problem &problem, const profile &device) 
     const double width = static_cast<double>(p.width);
     const double slots = vector > 0 ? vector_slots + width : any_slots + any_slots_per_tap * width;
     const double threads = static_cast<double>(p.batch) * static_cast<double>(p.channels);
-    return conv1d_cuda_cost(p, device, vector > 0 ? vector_share : any_share, slots,
-                            threads / (vector > 0 ? vector : 1), conv1d_needs_offsets(p) ? 2 : 1);
+    const int launches = conv1d_needs_offsets(p) ? 2 : 1;
+    cost c = conv1d_cuda_cost(p, device, vector > 0 ? vector_share : any_share, slots,
+                              threads * update_loads / (vector > 0 ? vector : 1), launches);
+    if (waits_for_predecessors(device))
+        c.seconds = std::max(c.memory_seconds, c.compute_seconds) + launches * step_seconds;
+    return c;
 }
 
 pipeline conv1d_cuda_update_build(const problem &problem, const profile &device) {

@@ -29,12 +29,12 @@ namespace plait::impl {
 const std::vector<candidate> &conv1d_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
-    {"conv1d.fwd.cuda.bct_tiled", 3, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.fwd.cuda.bct_tiled", 4, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_bct_tiled_applicable, conv1d_cuda_fwd_bct_tiled_estimate,
      conv1d_cuda_fwd_bct_tiled_build},
     {"conv1d.fwd.cuda.bct", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_bct_applicable, conv1d_cuda_fwd_bct_estimate, conv1d_cuda_fwd_bct_build},
-    {"conv1d.fwd.cuda.btc", 2, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.fwd.cuda.btc", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_btc_applicable, conv1d_cuda_fwd_btc_estimate, conv1d_cuda_fwd_btc_build},
     {"conv1d.fwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_any_applicable, conv1d_cuda_fwd_any_estimate, conv1d_cuda_fwd_any_build},
@@ -50,7 +50,7 @@ const std::vector<candidate> &conv1d_bwd_table() {
 static const std::vector<candidate> table = {
     {"conv1d.bwd.cuda.bct", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_bct_applicable, conv1d_cuda_bwd_bct_estimate, conv1d_cuda_bwd_bct_build},
-    {"conv1d.bwd.cuda.btc", 3, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.bwd.cuda.btc", 4, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_btc_applicable, conv1d_cuda_bwd_btc_estimate, conv1d_cuda_bwd_btc_build},
     {"conv1d.bwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_any_applicable, conv1d_cuda_bwd_any_estimate, conv1d_cuda_bwd_any_build},
@@ -64,7 +64,7 @@ return table;
 
 const std::vector<candidate> &conv1d_update_table() {
 static const std::vector<candidate> table = {
-    {"conv1d.update.cuda", 3, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.update.cuda", 4, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_update_applicable, conv1d_cuda_update_estimate, conv1d_cuda_update_build},
     {"conv1d.update.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
      conv1d_cpu_simd_applicable, conv1d_cpu_simd_estimate, conv1d_cpu_simd_build},

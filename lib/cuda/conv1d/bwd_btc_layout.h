@@ -165,7 +165,7 @@ PLAIT_HD constexpr int conv1d_bwd_btc_smem(scalar x, int taps) {
 
 /// Of a multiprocessor, by registers.
 PLAIT_HD constexpr int conv1d_bwd_btc_blocks(scalar x, int taps, bool loose) {
-    if (loose && (x == scalar::f32 ? taps > 4 : x == scalar::f16 && taps == 4)) return 3;
+    if (loose && (x == scalar::f32 ? taps > 4 : x == scalar::f16 && taps >= 4)) return 3;
     return conv1d_bwd_btc_log_vec(x, taps) == 2 || taps > 4 || loose ? 4 : 5;
 }
 

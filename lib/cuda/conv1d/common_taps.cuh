@@ -71,7 +71,7 @@ __device__ __forceinline__ void conv1d_load_taps_by(const Args &a, int64_t chann
     const bool wide = S == scalar::f32 || a.w_wide;
     bool done = false;
     if constexpr (Packed) {
-        done = a.w_packed && a.width == Taps;
+        done = a.w_packed && (Taps <= 8 || a.width == Taps);
         if (done && wide) conv1d_load_packed<scalar::f32>(a.w, channel, a.w_c, taps);
         if (done && !wide) conv1d_load_packed<S>(a.w, channel, a.w_c, taps);
     }

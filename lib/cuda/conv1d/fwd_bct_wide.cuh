@@ -1,7 +1,8 @@
-// conv1d.fwd_bct_tiled of wide windows (K > 4) in rows that all begin at multiples of 16 bytes. A
-// thread takes units of one or two adjacent vectors, two vectors at a time: their samples widened
-// once, then the next ones asked for, then the sums, 8 or 16 side by side. Two adjacent vectors
-// share what lies before them: of K = 16 a sample is widened twice, not three times.
+// conv1d.fwd_bct_tiled of 8 and of 32 taps in rows that all begin at multiples of 16 bytes. A
+// thread takes units of one vector, of 32 taps of two adjacent ones, which share what lies before
+// them; of 8 taps two units at a time: their samples are widened, then the next ones asked for,
+// then the sums formed side by side. Taps by aligned accesses: 32 single ones took 7 slots an
+// output.
 #pragma once
 
 #include "lib/cuda/conv1d/fwd_vector.cuh"
@@ -11,7 +12,7 @@ namespace plait::impl::cuda {
 template <scalar S, int Taps> struct conv1d_bct_wide {
     using bits = typename stored<S>::bits;
     static constexpr int v = conv1d_vector(S), near = conv1d_bct_near(Taps);
-    static constexpr int units = conv1d_bct_step / near, outputs = near * v, halo = Taps;
+    static constexpr int units = conv1d_bct_units(Taps), outputs = near * v, halo = Taps;
     static constexpr int samples = halo + outputs;
 
     uint32_t words[units][conv1d_words<S, samples>];

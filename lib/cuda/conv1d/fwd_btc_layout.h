@@ -17,27 +17,16 @@ constexpr int conv1d_btc_taps(int64_t width) {
 /// Blocks are short, so that those at work at one time share few pages of memory: strips of 128
 /// tokens took a tenth longer.
 PLAIT_HD constexpr int conv1d_btc_tile(int taps) { return 2 * taps; }
-PLAIT_HD constexpr bool conv1d_btc_tiled(scalar s, int taps, int vector, bool full) {
-    return (taps == 4 || (taps == 8 && s != scalar::f32)) && vector > 1 && !full;
+PLAIT_HD constexpr bool conv1d_btc_tiled(int taps, int vector, bool full) {
+    return taps == 4 && vector > 1 && !full;
 }
 
-/// Threads of single elements: tokens between two places of the code that are alike. A multiple of
-/// the taps, so that the place of a token in the window is known at compile time.
+/// Threads of single elements: tokens that are loaded before the first of them is used. A multiple
+/// of the taps, so that the place of a token in the window is known at compile time.
 PLAIT_HD constexpr int conv1d_btc_group(int taps) { return taps < 8 ? 8 : taps; }
 
-/// Tokens of a thread of single elements whose loads are under way.
-PLAIT_HD constexpr int conv1d_btc_ahead(int taps) {
-    return taps < 16 ? conv1d_btc_group(taps) : 16;
-}
-
 /// Tokens of a group that are loaded together, when all of them in the group before are done.
-PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_ahead(taps) / 2; }
-
-/// Tokens whose sums a thread forms side by side where it has few channels and many taps: sums of
-/// one token are a chain, whose instructions wait for one another.
-PLAIT_HD constexpr int conv1d_btc_together(int taps, int channels) {
-    return taps < 8 || channels >= 4 ? 1 : 4 / channels;
-}
+PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_group(taps) / 2; }
 
 /// Channels of a thread that lie side by side: as many as leave registers for enough threads. 1:
 /// there is none.
@@ -81,10 +70,10 @@ constexpr int64_t conv1d_btc_groups(int64_t channels, int taps, int vector) {
 PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, bool full) {
     if (taps == 4) {
         if (vector == 1) return full ? 5 : 6;
-        if (full) return s == scalar::bf16 ? 6 : 5;
+        if (full) return s == scalar::f16 ? 5 : 6;
         return s == scalar::f32 ? 5 : 7; // of tiles
     }
-    if (vector > 1) return taps == 8 && s == scalar::f32 && !full ? 4 : 3;
+    if (vector > 1) return taps == 8 && !full ? 4 : 3;
     if (taps == 8) return s != scalar::f32 || full ? 4 : 5;
     return taps == 16 ? (full ? 3 : 4) : 2;
 }
@@ -143,7 +132,7 @@ constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, in
     a.strips = conv1d_divisor_of(strips);
     a.strip = strip;
     a.blocks = static_cast<uint32_t>(blocks);
-    const bool ring = vector > 1 && !conv1d_btc_tiled(a.x_type, taps, vector, full);
+    const bool ring = vector > 1 && !conv1d_btc_tiled(taps, vector, full);
     return conv1d_fwd_launch(
         conv1d_btc_variant(a.x_type, taps, vector, full), conv1d_btc_threads, blocks,
         ring ? conv1d_btc_slots(a.x_type, taps) * conv1d_btc_slot(a.x_type, taps) : 0);
@@ -153,15 +142,21 @@ constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, in
 
 constexpr int conv1d_btc_runs = 2;        ///< pairs of a thread
 constexpr int conv1d_btc_pairs_tile = 16; ///< tokens of a thread
-constexpr int conv1d_btc_pairs_blocks_per_sm = 4;
+PLAIT_HD constexpr int conv1d_btc_pairs_blocks_per_sm(scalar s, bool odd) {
+    return s == scalar::f16 && odd ? 3 : 4;
+}
 /// With fewer channels most lanes would be idle.
 constexpr int64_t conv1d_btc_pairs_least = 48;
 
-/// Channels of a warp's run: a pair a lane, but the last where words lie across two lanes.
-PLAIT_HD constexpr int conv1d_btc_run(bool odd) { return odd ? 62 : 64; }
+constexpr int conv1d_btc_run = 64; ///< channels of a run: a pair a lane
+
+/// Channels of a warp. The last lane of the last run has none where words lie across two lanes.
+PLAIT_HD constexpr int conv1d_btc_warp_channels(bool odd) {
+    return conv1d_btc_runs * conv1d_btc_run - (odd ? 2 : 0);
+}
 
 constexpr int64_t conv1d_btc_pairs_groups(int64_t channels, bool odd) {
-    return conv1d_ceil_div(channels, int64_t{conv1d_btc_runs} * conv1d_btc_run(odd)) * 32;
+    return conv1d_ceil_div(channels, conv1d_btc_warp_channels(odd)) * 32;
 }
 
 struct conv1d_btc_pair {
@@ -170,24 +165,25 @@ struct conv1d_btc_pair {
 
 PLAIT_HD constexpr conv1d_btc_pair conv1d_btc_pair_of(uint32_t item, bool odd) {
     const int lane = static_cast<int>(item % 32), warp = static_cast<int>(item / 32);
-    return {lane, warp * conv1d_btc_runs * conv1d_btc_run(odd) + 2 * lane};
+    return {lane, warp * conv1d_btc_warp_channels(odd) + 2 * lane};
 }
 
 /// What a lane stores of run r. Bit 0: of tokens at even places, whose word is its pair. Bit 1: of
 /// others, whose word is the channel before its pair and the first of it.
 struct conv1d_btc_words {
-    unsigned full, half; ///< half: the upper one in lane 0 of others, else the lower one
+    unsigned full, half; ///< half: the upper one in the first lane of others, else the lower one
 };
 
 PLAIT_HD constexpr conv1d_btc_words conv1d_btc_words_of(const conv1d_btc_pair &at, int r,
                                                         int channels, bool odd) {
-    const int c = at.channel + r * conv1d_btc_run(odd);
-    const bool spare = odd && at.lane == 31;
+    const int c = at.channel + r * conv1d_btc_run;
+    const bool first = at.lane == 0 && r == 0;
+    const bool spare = odd && at.lane == 31 && r == conv1d_btc_runs - 1;
     conv1d_btc_words w{0, 0};
     if (!spare && c + 1 < channels) w.full |= 1;
     if (!spare && c + 1 == channels) w.half |= 1;
     if (!odd) return w;
-    const bool lower = at.lane != 0 && c - 1 < channels, upper = !spare && c < channels;
+    const bool lower = !first && c - 1 < channels, upper = !spare && c < channels;
     if (lower && upper) w.full |= 2;
     if (lower != upper) w.half |= 2;
     return w;
@@ -210,8 +206,8 @@ constexpr conv1d_launch conv1d_fwd_btc_pairs_launch(conv1d_fwd_args &a, bool odd
     a.across = conv1d_divisor_of(groups);
     a.strips = conv1d_divisor_of(strips);
     // Tokens at the end of the tensor, from which words of lanes without channels reach behind it.
-    a.strip = static_cast<int32_t>(
-        1 + conv1d_ceil_div(conv1d_btc_runs * conv1d_btc_run(odd) + 2, a.channels));
+    a.strip =
+        static_cast<int32_t>(1 + conv1d_ceil_div(conv1d_btc_runs * conv1d_btc_run + 2, a.channels));
     a.blocks = static_cast<uint32_t>(blocks);
     return conv1d_fwd_launch(conv1d_btc_pairs_variant(a.x_type, odd), conv1d_btc_threads, blocks,
                              0);

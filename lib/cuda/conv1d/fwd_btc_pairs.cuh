@@ -2,11 +2,12 @@
 // that begin at any multiple of 2 bytes. A thread takes two pairs of channels, 64 apart, of a tile
 // of 16 tokens, all loaded first, as words of 4 aligned bytes. Even: strides of tokens are even,
 // and a word is a pair. Odd: they are odd, and so is every second address of a pair; a lane then
-// has half of its own word and half of the next lane's, to load and to store. A warp's run of 31
-// pairs ends with a lane that has no channels of its own, only such a word. The last tiles of the
-// tensor test what they load. Bytes: 2 elements an output; samples in front of a tile come from
-// L2. About 21 issue slots an output, where 28 are free at the copy rate of an H200 (counted, not
-// measured). f32 accumulators, one rounding.
+// has half of its own word and half of the next lane's, to load and to store. The last lane
+// of a warp then has no channels in its second run, only such a word. The last tiles of the tensor
+// test what they load. Bytes: 2 elements an output; samples in front of a tile come from L2. About
+// 17 (even) and 20 (odd) issue slots an output. f32 accumulators, one rounding. On an H200 r = 1.10
+// even; odd 1.28 with a word of two owners at the end of every run, not of every two as now. Odd at
+// base clocks: L2 79 % busy, issue slots 64 %.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -14,6 +15,15 @@
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
 
 namespace plait::impl::cuda {
+
+/// A pointer that is added to token by token, not each time from where it began.
+template <class T> __device__ __forceinline__ T *conv1d_btc_step(T *p, int64_t bytes) {
+    p = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(bytes));
+#ifdef __CUDACC__
+    asm("" : "+l"(p));
+#endif
+    return p;
+}
 
 /// Taps of channels anywhere; their offsets are of 32 bits.
 template <scalar T, int V, int Taps>
@@ -48,7 +58,7 @@ conv1d_btc_taps_at(const conv1d_fwd_args &a, const int (&channel)[V], float (&ta
 template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
     using bits = typename stored<S>::bits;
     static constexpr int taps_of = 4, tokens = conv1d_btc_pairs_tile;
-    static constexpr int runs = conv1d_btc_runs, run = conv1d_btc_run(Odd), vec = 2 * runs;
+    static constexpr int runs = conv1d_btc_runs, run = conv1d_btc_run, vec = 2 * runs;
 
     int channel; ///< the first of the first pair, which may lie behind the row
     int length;  ///< channels of a row
@@ -120,12 +130,12 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
     template <int P, bool Checked>
     __device__ __forceinline__ void load_tile(const conv1d_fwd_args &a, const bits *x, int t) {
         constexpr bool same = Odd && P == 1, other = Odd && P == 0;
-        const int64_t step = a.x_stride.t;
+        const int64_t step = a.x_stride.t, bytes = step * static_cast<int64_t>(sizeof(bits));
         const bits *from = x, *back = x;
         int64_t left = Checked ? (static_cast<int>(a.length) - 1 - t) * step + length : 0;
 #pragma unroll
         for (int d = 1; d < taps_of; ++d) {
-            back -= step;
+            back = conv1d_btc_step(back, -bytes);
 #pragma unroll
             for (int r = 0; r < runs; ++r) before[d - 1][r] = 0;
             if (t - d < 0) continue;
@@ -142,7 +152,7 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
             } else {
                 load<same, Checked>(from, left, now[u]);
             }
-            if (u + 1 < tokens) from += step, left -= step;
+            if (u + 1 < tokens) from = conv1d_btc_step(from, bytes), left -= step;
         }
         if constexpr (Checked) {
             // The last element of the tensor may be the first half of a word.
@@ -155,36 +165,55 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
         }
     }
 
+    /// Of the words of all runs, side by side, the one `by` lanes on, 1 or -1. The last lane's, or
+    /// the first one's, is not used.
+    __device__ __forceinline__ static void neighbours(const uint32_t (&words)[runs], int by,
+                                                      uint32_t (&out)[runs]) {
+        const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+        for (int r = 0; r < runs; ++r) {
+            const bool turns = by > 0 ? lane == 0 && r + 1 < runs : lane == 31 && r > 0;
+            const uint32_t from =
+                turns ? words[by > 0 ? (r + 1) % runs : (r + runs - 1) % runs] : words[r];
+            out[r] = __shfl_sync(~0u, from, (lane + by) & 31);
+        }
+    }
+
     template <bool Second>
     __device__ __forceinline__ void widen_words(const uint32_t (&words)[runs],
                                                 float (&out)[vec]) const {
+        uint32_t next[runs];
+        if constexpr (Second) neighbours(words, 1, next);
 #pragma unroll
-        for (int r = 0; r < runs; ++r) {
-            uint32_t w = words[r];
-            if constexpr (Second) w = __funnelshift_r(w, __shfl_down_sync(~0u, w, 1), 16);
-            widen_pair<S>(w, out[2 * r], out[2 * r + 1]);
-        }
+        for (int r = 0; r < runs; ++r)
+            widen_pair<S>(Second ? __funnelshift_r(words[r], next[r], 16) : words[r], out[2 * r],
+                          out[2 * r + 1]);
     }
 
     /// Whole: all pairs of the warp are channels.
     template <bool Second, bool Whole>
     __device__ __forceinline__ void store(bits *at, const float (&out)[vec]) const {
         constexpr int bit = Second ? 1 : 0;
+        uint32_t words[runs], previous[runs];
+#pragma unroll
+        for (int r = 0; r < runs; ++r) words[r] = round_pair<S>(out[2 * r], out[2 * r + 1]);
+        if constexpr (Second) neighbours(words, -1, previous);
 #pragma unroll
         for (int r = 0; r < runs; ++r) {
+            constexpr int last = runs - 1;
             bits *const to = at + (r * run - bit);
-            uint32_t w = round_pair<S>(out[2 * r], out[2 * r + 1]);
-            if constexpr (Second) w = __funnelshift_r(__shfl_up_sync(~0u, w, 1), w, 16);
-            // Not streaming: sectors at both ends of a run are written in two pieces.
-            if (Whole ? (!spare && !(Second && first)) : (full >> (2 * r + bit) & 1u) != 0)
-                *reinterpret_cast<uint32_t *>(to) = w;
-            if constexpr (Second) {
-                if (first && (Whole || half >> (2 * r + 1) & 1u))
-                    to[1] = static_cast<bits>(w >> 16);
+            const uint32_t w = Second ? __funnelshift_r(previous[r], words[r], 16) : words[r];
+            const bool ends = (r == 0 && Second && first) || (r == last && spare);
+            // Not streaming: sectors at both ends of a warp's channels are written in two pieces.
+            if (Whole ? !ends : (full >> (2 * r + bit) & 1u) != 0)
+                __stwb(reinterpret_cast<uint32_t *>(to), w);
+            const bool some = Whole || (half >> (2 * r + bit) & 1u) != 0;
+            if (Second && r == 0 && first && some) __stwb(to + 1, static_cast<bits>(w >> 16));
+            if constexpr (Whole) {
+                if (Second && r == last && spare) __stwb(to, static_cast<bits>(w));
+            } else {
+                if (some && !(Second && r == 0 && first)) __stwb(to, static_cast<bits>(w));
             }
-            if constexpr (Second || !Whole)
-                if (Whole ? spare : !(Second && first) && (half >> (2 * r + bit) & 1u) != 0)
-                    to[0] = static_cast<bits>(w);
         }
     }
 
@@ -223,7 +252,10 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
             widen_words<Odd && P == 0>(before[2], window[1]);
         }
         token<Fast, Odd && (P + U) % 2 == 1, U>(a, row, window);
-        if constexpr (U + 1 < tokens) tile<Fast, P, U + 1>(a, row + a.y_stride.t, window);
+        if constexpr (U + 1 < tokens) {
+            row = conv1d_btc_step(row, a.y_stride.t * static_cast<int64_t>(sizeof(bits)));
+            tile<Fast, P, U + 1>(a, row, window);
+        }
     }
 
     template <int P>
@@ -238,7 +270,9 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
         find_words();
         float window[taps_of][vec];
         // Of the last warps of a row there are few.
-        const bool whole = channel - 2 * static_cast<int>(threadIdx.x % 32) + runs * run <= length;
+        const bool whole =
+            channel - 2 * static_cast<int>(threadIdx.x % 32) + conv1d_btc_warp_channels(Odd) <=
+            length;
         if (whole && a.width == 4 && a.silu && !a.residual) {
             tile<true, P>(a, y, window);
         } else {
@@ -248,7 +282,7 @@ template <scalar S, bool Odd> struct conv1d_btc_pairs_thread {
 };
 
 template <scalar S, bool Odd>
-__global__ void __launch_bounds__(conv1d_btc_threads, conv1d_btc_pairs_blocks_per_sm)
+__global__ void __launch_bounds__(conv1d_btc_threads, conv1d_btc_pairs_blocks_per_sm(S, Odd))
     conv1d_fwd_btc_pairs(const __grid_constant__ conv1d_fwd_args a) {
     using bits = typename stored<S>::bits;
     constexpr int n = conv1d_btc_pairs_tile;

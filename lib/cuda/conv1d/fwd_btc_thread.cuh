@@ -13,15 +13,6 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
     using lane = conv1d_btc_lane<S, V, Strided>;
     using bits = typename stored<S>::bits;
     static constexpr int group = conv1d_btc_group(Taps), part = conv1d_btc_part(Taps);
-    static constexpr int ahead = conv1d_btc_ahead(Taps), together = conv1d_btc_together(Taps, V);
-    static_assert(group % ahead == 0 && part % together == 0 && Taps % together == 0);
-
-    /// Decisions inside take the registers of more than one token.
-    PLAIT_HD static constexpr int side_by_side(conv1d_btc_walk how) {
-        return how == conv1d_btc_walk::silu || (how == conv1d_btc_walk::exact && Taps < 32)
-                   ? together
-                   : 1;
-    }
 
     lane own;
     const bits *x; ///< first channel, token 0
@@ -44,52 +35,6 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
         }
     }
 
-    /// The same of tokens t + u .. t + u + N - 1, which are `fresh` and become part of the window.
-    template <conv1d_btc_walk How, int N>
-    __device__ __forceinline__ void sums(const conv1d_fwd_args &a, int u,
-                                         const float (&fresh)[N][V], float (&window)[Taps][V],
-                                         float (&out)[N][V]) const {
-#pragma unroll
-        for (int j = 0; j < N; ++j)
-#pragma unroll
-            for (int i = 0; i < V; ++i) out[j][i] = bias[i];
-#pragma unroll
-        for (int d = Taps - 1; d >= 0; --d) {
-            if (How == conv1d_btc_walk::masked && d >= static_cast<int>(a.width)) continue;
-#pragma unroll
-            for (int j = 0; j < N; ++j)
-#pragma unroll
-                for (int i = 0; i < V; ++i) {
-                    const float sample = j >= d ? fresh[j >= d ? j - d : 0][i]
-                                                : window[(u + j - d + Taps) % Taps][i];
-                    out[j][i] = __fmaf_rn(taps[i][d], sample, out[j][i]);
-                }
-        }
-#pragma unroll
-        for (int j = 0; j < N; ++j)
-#pragma unroll
-            for (int i = 0; i < V; ++i) window[(u + j) % Taps][i] = fresh[j][i];
-    }
-
-    /// Tokens from t + U on of a part that lies at `cells` of the ring.
-    template <conv1d_btc_walk How, int U>
-    __device__ __forceinline__ void tokens(const conv1d_fwd_args &a, const char *cells, bits *&to,
-                                           float (&window)[Taps][V]) const {
-        constexpr int n = side_by_side(How);
-        float fresh[n][V], out[n][V];
-#pragma unroll
-        for (int j = 0; j < n; ++j)
-            lane::read(cells + (U + j) * conv1d_btc_threads * lane::cell, fresh[j]);
-        sums<How, n>(a, U, fresh, window, out);
-#pragma unroll
-        for (int j = 0; j < n; ++j) {
-            finish<How == conv1d_btc_walk::silu>(a, fresh[j], out[j]);
-            own.store(to, out[j]);
-            to += a.y_stride.t;
-        }
-        if constexpr (U + n < Taps) tokens<How, U + n>(a, cells, to, window);
-    }
-
     /// Token t + U of a part that lies at `cells` of the ring.
     template <conv1d_btc_walk How, int U>
     __device__ __forceinline__ void token(const conv1d_fwd_args &a, const char *cells, bits *to,
@@ -100,14 +45,13 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
         finish<How == conv1d_btc_walk::silu>(a, window[U], out);
         own.store(to, out);
     }
-    /// The last tokens, fewer than a part.
-    template <conv1d_btc_walk How, int U>
-    __device__ __forceinline__ void rest(const conv1d_fwd_args &a, const char *cells, bits *&to,
-                                         int left, float (&window)[Taps][V]) const {
-        if (U >= left) return;
+    template <conv1d_btc_walk How, bool Checked, int U>
+    __device__ __forceinline__ void part_of(const conv1d_fwd_args &a, const char *cells, bits *&to,
+                                            int left, float (&window)[Taps][V]) const {
+        if (Checked && U >= left) return;
         token<How, U>(a, cells, to, window);
         to += a.y_stride.t;
-        if constexpr (U + 1 < Taps) rest<How, U + 1>(a, cells, to, left, window);
+        if constexpr (U + 1 < Taps) part_of<How, Checked, U + 1>(a, cells, to, left, window);
     }
 
     /// The next `left` tokens, at most a part, from `from` on.
@@ -158,12 +102,12 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
         for (; left >= Taps; left -= Taps) {
             async_wait<slots - 2>();
             fetch(a, fill, from, left - (slots - 1) * Taps);
-            tokens<How, 0>(a, ring + at, to, window);
+            part_of<How, false, 0>(a, ring + at, to, Taps, window);
             fill = at;
             at = at == last ? 0 : at + slot;
         }
         async_wait<0>();
-        rest<How, 0>(a, ring + at, to, left, window);
+        part_of<How, true, 0>(a, ring + at, to, left, window);
     }
 
     /// A tile's samples, and those in front of it.
@@ -209,14 +153,13 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
     /// Tokens t .. t + groups * group - 1.
     template <conv1d_btc_walk How>
     __device__ __forceinline__ void walk_groups(const conv1d_fwd_args &a, int t, int groups) {
-        constexpr int n = side_by_side(How);
         const int64_t x_step = a.x_stride.t, y_step = a.y_stride.t;
         const bits *from = x + t * x_step;
         bits *to = y + t * y_step;
         const int stop = t + groups * group;
         // Token t + u is window[u % Taps].
         float window[Taps][V];
-        typename lane::raw raw[ahead];
+        typename lane::raw raw[group];
         {
             typename lane::raw before[Taps];
             const bits *back = from;
@@ -227,7 +170,7 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
                 if (t - d >= 0) before[d] = own.load(back);
             }
 #pragma unroll
-            for (int u = 0; u < ahead; ++u) {
+            for (int u = 0; u < group; ++u) {
                 raw[u] = own.load(from);
                 from += x_step;
             }
@@ -235,29 +178,24 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
             for (int d = 1; d < Taps; ++d) lane::widen_all(before[d], window[Taps - d]);
         }
         for (; groups > 0; --groups) {
+            // Behind the last group it is loaded again: cheaper than a decision at every load.
+            if (groups == 1) from -= group * x_step;
 #pragma unroll
             for (int first = 0; first < group; first += part) {
-                // Behind the last token others are loaded again: cheaper than a decision at every
-                // load.
-                if (first + ahead == group && groups == 1) from -= ahead * x_step;
 #pragma unroll
-                for (int u = first; u < first + part; u += n) {
-                    float fresh[n][V], out[n][V];
-#pragma unroll
-                    for (int j = 0; j < n; ++j) lane::widen_all(raw[(u + j) % ahead], fresh[j]);
-                    sums<How, n>(a, u, fresh, window, out);
-#pragma unroll
-                    for (int j = 0; j < n; ++j) {
-                        finish<How == conv1d_btc_walk::silu>(a, fresh[j], out[j]);
-                        own.store(to, out[j]);
-                        to += y_step;
-                    }
+                for (int u = first; u < first + part; ++u) {
+                    lane::widen_all(raw[u], window[u % Taps]);
+                    float out[V];
+                    sum<How>(a, u, window, out);
+                    finish<How == conv1d_btc_walk::silu>(a, window[u % Taps], out);
+                    own.store(to, out);
+                    to += y_step;
                 }
                 // Behind the last use of all of the part: loads of a part share what waits for
                 // them.
 #pragma unroll
                 for (int u = first; u < first + part; ++u) {
-                    raw[u % ahead] = own.load(from);
+                    raw[u] = own.load(from);
                     from += x_step;
                 }
             }

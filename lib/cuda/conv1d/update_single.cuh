@@ -7,7 +7,8 @@
 // which comes from memory in every launch: a row of 8192 channels takes 1.46 us of 220 instructions
 // (2.0 of 700, 1.24 of 160 without slots and choices), a copy 1.03. At 256 rows 1.20 of a copy
 // that stays in L2. Variants *.samples: some samples a row into a ring, a thread each, which reads
-// those before its own from x (L1) or from entries that no thread of the row writes.
+// those before its own from x (L1) or from entries that no thread of the row writes: 4 samples of a
+// row of 8192 channels take 1.73 us, where a thread that walks along them took 3.69.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
