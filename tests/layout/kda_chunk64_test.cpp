@@ -31,22 +31,19 @@ TEST_CASE("kda chunk64: eight rows of ldmatrix lie in eight different groups of 
 
 TEST_CASE("kda chunk64: every pair of rows has one level, whose anchor lies between them") {
     int seen[64][64] = {};
-    for (int b = 0; b < impl::kda64_levels; ++b)
-        for (int n = 0; n < impl::kda64_blocks(b); ++n)
-            for (int u = 0; u < 8; ++u)
-                for (int l = 0; l < 8; ++l) {
-                    const int upper = impl::kda64_block_row(b, n) * 8 + u;
-                    const int lower = impl::kda64_block_column(b, n) * 8 + l;
-                    if (!impl::kda64_meet(upper, lower, b)) continue;
-                    const int i = impl::kda64_upper(upper, b), j = impl::kda64_lower(lower, b);
-                    CHECK(impl::kda64_without(i, b) == upper);
-                    CHECK(impl::kda64_without(j, b) == lower);
-                    const int anchor = i >> b << b;
-                    CHECK(j < anchor);
-                    CHECK(anchor <= i);
-                    CHECK((j | ((1 << b) - 1)) + 1 == anchor);
-                    ++seen[i][j];
-                }
+    for (int b = 0; b < 6; ++b)
+        for (int upper = 0; upper < 32; ++upper)
+            for (int lower = 0; lower < 32; ++lower) {
+                if (!impl::kda64_meet(upper, lower, b)) continue;
+                const int i = impl::kda64_upper(upper, b), j = impl::kda64_lower(lower, b);
+                const int anchor = i >> b << b;
+                CHECK(j < anchor);
+                CHECK(anchor <= i);
+                CHECK((j | ((1 << b) - 1)) + 1 == anchor);
+                // From eight rows on a level's pairs are all those of two warps.
+                if (b > 2) CHECK(impl::kda64_meet(upper / 8, lower / 8, b - 3));
+                ++seen[i][j];
+            }
     for (int i = 0; i < 64; ++i)
         for (int j = 0; j < 64; ++j) CHECK(seen[i][j] == (j < i ? 1 : 0));
 }

@@ -1,4 +1,4 @@
-// What the kernels kda.chunk64_* share: columns of tokens, sums over channels, operands.
+// What the kernels kda.chunk64_* share: pairs of elements, numbers anew, operands.
 #pragma once
 
 #include "lib/cuda/common/mma.cuh"
@@ -19,39 +19,6 @@ __device__ __forceinline__ void kda64_put_pair(const kda_view &v, void *base, in
     }
     if (left > 0) kda_store(base, at, v.type, x);
     if (left > 1) kda_store(base, at + v.c, v.type, y);
-}
-
-/// N rows of one channel from element `at` on, those from `count` on zero.
-template <int N>
-__device__ __forceinline__ void kda64_load_column(const kda_view &v, const void *base, int64_t at,
-                                                  int count, float (&x)[N]) {
-    if (v.type == scalar::f32) {
-        const auto *from = static_cast<const float *>(base) + at;
-#pragma unroll
-        for (int i = 0; i < N; ++i) x[i] = i < count ? __ldg(from + i * v.t) : 0.0f;
-        return;
-    }
-    const auto *from = static_cast<const uint16_t *>(base) + at;
-    uint16_t bits[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) bits[i] = i < count ? __ldg(from + i * v.t) : uint16_t(0);
-    const bool wide = v.type == scalar::bf16;
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        x[i] = wide ? widen<scalar::bf16>(bits[i]) : widen<scalar::f16>(bits[i]);
-}
-
-/// Sums over the lanes of a warp: of 32 rows, lane l gets that of row l. x is used up.
-template <int By = 16> __device__ __forceinline__ float kda64_sum_rows(float (&x)[32]) {
-    const bool high = (threadIdx.x & By) != 0;
-#pragma unroll
-    for (int i = 0; i < By; ++i) {
-        const float low_row = x[i], high_row = x[i + By];
-        const float other = __shfl_xor_sync(0xffffffffu, high ? low_row : high_row, By);
-        x[i] = (high ? high_row : low_row) + other;
-    }
-    if constexpr (By > 1) kda64_sum_rows<By / 2>(x);
-    return x[0];
 }
 
 /// The same number, from which the compiler computes addresses again instead of keeping them.

@@ -72,12 +72,9 @@ constexpr int kda64_name(char *to, int keys) {
 
 // ---- Pairs of rows i > j by binary anchors ------------------------------------------------------
 // Level b = the highest bit in which i and j differ: i has it, j has not, and the row i & -2^b lies
-// between them, so that e^(G_i - G_j) is a product of two factors that are at most 1. A level has
-// 32 rows i and 32 rows j; numbers of those without bit b:
+// between them, so that e^(G_i - G_j) is a product of two factors that are at most 1. Rows i, the
+// upper ones, and rows j of a level, by numbers without bit b:
 
-PLAIT_HD constexpr int kda64_without(int row, int b) {
-    return row >> (b + 1) << b | (row & ((1 << b) - 1));
-}
 PLAIT_HD constexpr int kda64_lower(int number, int b) {
     return number >> b << (b + 1) | (number & ((1 << b) - 1));
 }
@@ -85,13 +82,6 @@ PLAIT_HD constexpr int kda64_upper(int number, int b) { return kda64_lower(numbe
 /// Whether this is their level.
 PLAIT_HD constexpr bool kda64_meet(int upper_number, int lower_number, int b) {
     return upper_number >> b == lower_number >> b;
-}
-/// Of the 4 x 4 products of eight rows with eight: how many a level needs, and which.
-constexpr int kda64_levels = 6;
-PLAIT_HD constexpr int kda64_blocks(int b) { return b < 4 ? 4 : b == 4 ? 8 : 16; }
-PLAIT_HD constexpr int kda64_block_row(int b, int n) { return b < 4 ? n : b == 4 ? n / 2 : n / 4; }
-PLAIT_HD constexpr int kda64_block_column(int b, int n) {
-    return b < 4 ? n : b == 4 ? n / 4 * 2 + n % 2 : n % 4;
 }
 
 } // namespace plait::impl

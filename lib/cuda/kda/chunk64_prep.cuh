@@ -9,9 +9,8 @@
 //   inverse  f32: 16 rows by substitution, the rest by products of operands in two parts
 //   traffic  keys = 128, 16-bit: reads 48 KiB (GVA: q and k again for each value head), writes 65
 //            KiB; at 4.2 TB/s 27 ns for a chunk and head on a whole device
-//   bound    instructions: about 60 for each element of [64][keys] and thread, 16 000 of warps in
-//            all: 4 us on an SM at two a cycle, 30 ns on 132 SMs; two blocks of an SM hide each
-//            other's barriers (estimates)
+//   bound    instructions: 25 000 of warps for a chunk and head with keys = 128, of which an H200
+//            issues 2.2 a cycle and SM; two blocks of an SM hide each other's barriers
 #pragma once
 
 #include "lib/cuda/kda/chunk64_prep_invert.cuh"

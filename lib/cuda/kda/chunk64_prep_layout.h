@@ -66,11 +66,6 @@ PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
     return s;
 }
 
-/// Threads of the kernels of which a thread has a channel of half of the rows.
-PLAIT_HD constexpr int kda64_prep_threads(int keys) { return 2 * keys; }
-/// Factors of a level as they have them: rows i of k and of q, then rows j of k, 32 each.
-PLAIT_HD constexpr int kda64_operand_bytes(int keys) { return kda64_tile_bytes(96, keys); }
-
 /// Four channels from each multiple of four on are an aligned access.
 constexpr bool kda64_fours(const kda_problem &p, const kda_view &v, int64_t heads) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 4 == 0; };
