@@ -28,6 +28,10 @@ kernel_list list_wht_block_c128();
 kernel_list list_wht_block_f16();
 kernel_list list_wht_block_bf16();
 kernel_list list_wht_block_widen(); ///< f16 and bf16 to f32
+kernel_list list_wht_block_factor_f32();
+kernel_list list_wht_block_factor_f64();
+kernel_list list_wht_block_factor_f16();
+kernel_list list_wht_block_factor_bf16();
 kernel_list list_wht_fused_f32();
 kernel_list list_wht_fused_f64();
 kernel_list list_wht_fused_f16();

@@ -110,11 +110,13 @@ step reduce_step(const problem &problem, int64_t slots, const pieces &w) {
     return s;
 }
 
-step state_step(const problem &problem, const pieces &w) {
+step state_step(const problem &problem, way how, const pieces &w) {
     const conv1d_problem &p = problem.conv1d();
     step s;
     s.kernel = "conv1d.bwd_state";
-    s.variant = scalar_name(p.accumulator);
+    s.variant = how == way::bct && conv1d_bwd_fix_taps(p.width) == 4
+                    ? conv1d_bwd_fix_variant(p.x.type, 4).text
+                    : scalar_name(p.accumulator);
     s.grid = std::min(conv1d_ceil_div(p.sequences * p.channels * p.entries, conv1d_bwd_threads),
                       conv1d_most_blocks);
     s.block = conv1d_bwd_threads;
@@ -227,7 +229,7 @@ pipeline build(const problem &problem, const profile &device, way how) {
     if (fix) out.steps.push_back(fix_step(problem, how, m, w));
     const int64_t slots = main ? m.args.slots + more_slots(how, p) : 0;
     if (sums) out.steps.push_back(reduce_step(problem, slots, w));
-    if (state) out.steps.push_back(state_step(problem, w));
+    if (state) out.steps.push_back(state_step(problem, how, w));
     conv1d_start_early(out, device, false);
     out.work.seal();
     return out;

@@ -17,6 +17,7 @@ constexpr double any_slots_per_tap = 40;
 
 /// Shares of the copy bandwidth on a full device, and issue slots of an output beside its taps.
 constexpr double tiled_share = 0.95;
+constexpr double masked_share = 0.83; ///< with conv1d.fwd_masks
 constexpr double tiled_slots = 13;
 /// A thread has loads for as many of the others under way.
 constexpr double tiled_loads = 4;
@@ -262,7 +263,7 @@ cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &d
     const double used =
         static_cast<double>(outputs(p)) / (threads * cut.vectors * conv1d_vector(p.x.type));
     const double fixed = static_cast<double>(fixed_outputs(p)) / static_cast<double>(outputs(p));
-    return conv1d_cuda_cost(p, device, tiled_share,
+    return conv1d_cuda_cost(p, device, masked(p) ? masked_share : tiled_share,
                             (tiled_slots + static_cast<double>(p.width)) / used +
                                 fixed *
                                     (fix_slots + fix_slots_per_tap * static_cast<double>(p.width)),

@@ -19,14 +19,14 @@ constexpr int64_t fewest_values_back = 16;
 /// Of the longest sequence.
 constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
-/// Estimates: shares of the copy bandwidth and of what tensor cores give to mma.sync, from 132 SMs
-/// at 1.755 GHz; seconds of a chunk of 64 tokens that no other block shortens, for 128 keys.
+/// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
+/// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
 constexpr double memory_share = 0.8;
-constexpr double tensor_flops_per_sm = 3.0e12;
-constexpr double step_seconds = 1.2e-6;
-/// Exponentials of a record's elements, at a share of 16 for each SM and cycle.
-constexpr double exponentials = 8;
-constexpr double exponentials_per_sm = 16 * 1.755e9 * 0.5;
+constexpr double prep_seconds = 16e-6;
+constexpr double grad_seconds = 24e-6;
+constexpr double scan_seconds = 8e-6;
+double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
+double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 
 int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
 
@@ -300,17 +300,20 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
         bytes += heads * static_cast<double>(record_bytes(p)) +
                  static_cast<double>(2 * input_bytes(p) +
                                      2 * token_bytes(p.d_o, p, p.value_heads, p.dim_v));
-    const int64_t flops =
-        prep_flops(p) + (backward ? 2 * scan_flops(p) + grad_flops(p) : scan_flops(p));
-    const double per_head =
-        static_cast<double>(flops) / tensor_flops_per_sm +
-        (backward ? 2.2 : 1) * exponentials * 64 * kda64_keys(p.dim_k) / exponentials_per_sm;
-    const double busy = heads * per_head / device.sms;
+    const double share = static_cast<double>(kda64_keys(p.dim_k)) / 128;
+    const double sms = device.sms;
+    const int warps = scan_warps(p, device);
     const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
-    const double serial = (backward ? 2 : 1) * chunks * step_seconds * kda64_keys(p.dim_k) / 128;
+    const double steps = std::max(chunks, heads * kda64_scan_slices(p.dim_v, warps) / sms);
+    double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
+    if (backward)
+        busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
+                steps * steps_back_seconds(warps);
+    else
+        busy += steps * step_seconds(warps);
     const int launches =
         (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
-    return kda_cuda_cost(device, bytes, memory_share, 0, 1, std::max(busy, serial), launches);
+    return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);
 }
 
 pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &device) {

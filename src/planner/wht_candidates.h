@@ -59,6 +59,10 @@ verdict wht_cuda_block_applicable(const problem &, const profile &);
 cost wht_cuda_block_estimate(const problem &, const profile &);
 pipeline wht_cuda_block_build(const problem &, const profile &);
 
+verdict wht_cuda_block_factor_applicable(const problem &, const profile &);
+cost wht_cuda_block_factor_estimate(const problem &, const profile &);
+pipeline wht_cuda_block_factor_build(const problem &, const profile &);
+
 verdict wht_cuda_fused_applicable(const problem &, const profile &);
 cost wht_cuda_fused_estimate(const problem &, const profile &);
 pipeline wht_cuda_fused_build(const problem &, const profile &);

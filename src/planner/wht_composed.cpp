@@ -1,7 +1,8 @@
 // The steps of wht.cuda.composed, in their order:
 //   clear what is counted or reported; ROWS: STATUS, chains of an adjoint
 //   input side and big factors: wht.factor for each, or wht.widen, or nothing
-//   the passes of wht.any, which apply one side each where nothing else did; with DIAG_MID twice
+//   the steps of the best other candidate, which apply one side each where nothing else did; with
+//   DIAG_MID twice
 //   results: wht.finish into Y, wht.groups for AMAX and SCALES
 // Between them the numbers are in one piece of the workspace, packed, in the accumulate type.
 #include "src/planner/wht_composed.h"
@@ -9,7 +10,6 @@
 #include "lib/cuda/wht/l2_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_any_tile.h"
-#include "src/planner/wht_cuda_any.h"
 #include "src/planner/wht_walks.h"
 
 namespace plait::impl {
@@ -204,6 +204,7 @@ wht_problem wht_composer::inner(bool second) const {
     q.bins = 0;
     q.rows = 0;
     q.overflow = p_.overflow && !gather_;
+    if (!from_x) q.bound = 0; // a promise about X
     q.x = from_x ? p_.x : w_;
     q.y = to_y ? p_.y : w_;
     q.alias = from_x ? p_.alias && to_y : !to_y;
@@ -221,24 +222,61 @@ wht_problem wht_composer::inner(bool second) const {
         q.diag = !input_side ? scalar::none : second ? p_.diag_mid : p_.diag;
         if (second) diag_stride = &wht_axis::diag_mid_stride;
     }
-    q.axes = static_cast<int>(index_.size());
-    for (size_t i = 0; i < index_.size(); ++i) {
-        wht_axis a = index_[i].axis;
-        if (index_[i].matrix) a.factor = wht_factor::h1;
-        if (!from_x) a.x_stride = index_[i].w_stride;
-        if (!to_y) a.y_stride = index_[i].w_stride;
+    q.x_align = from_x ? p_.x_align : PLAIT_WORKSPACE_ALIGNMENT;
+    q.y_align = to_y ? p_.y_align : PLAIT_WORKSPACE_ALIGNMENT;
+    q.axes = 0;
+    for (const wht_index_axis &i : index_) {
+        wht_axis a = i.axis;
+        if (i.matrix) a.factor = wht_factor::h1;
+        if (!from_x) a.x_stride = i.w_stride;
+        if (!to_y) a.y_stride = i.w_stride;
         a.diag_stride = q.diag != scalar::none ? a.*diag_stride : 0;
         if (!q.signs) a.signs_stride = 0;
-        q.axis[i] = a;
+        // Batch axes that are packed now, although they were not in X or Y.
+        wht_axis *outer = q.axes > 0 ? &q.axis[q.axes - 1] : nullptr;
+        bool packed = outer && !outer->transformed && !a.transformed;
+        for (int64_t wht_axis::*s : {&wht_axis::x_stride, &wht_axis::y_stride,
+                                     &wht_axis::signs_stride, &wht_axis::diag_stride})
+            packed = packed && outer->*s == a.*s * a.length;
+        if (packed) {
+            a.length *= outer->length;
+            *outer = a;
+        } else {
+            q.axis[q.axes++] = a;
+        }
     }
     return q;
 }
 
+const candidate *wht_composer::best_for(const impl::problem &q, cost *price) const {
+    const candidate *best = nullptr;
+    for (const candidate &c : wht_table()) {
+        // Other roundings than those of the accumulate type are not for a part.
+        if (c.backend != PLAIT_CUDA || c.operands != narrowest::f32) continue;
+        const std::string name = c.name;
+        if (name == "wht.cuda.composed") continue;
+        // wht.any knows all matrices up to order 40, and leaves some of them to this candidate.
+        const bool takes = name == "wht.cuda.any" ? plan_wht_any(q.wht(), device_).refusal.empty()
+                                                  : c.applicable(q, device_).empty();
+        if (!takes) continue;
+        const cost here = c.estimate(q, device_);
+        const bool better =
+            !best || (best->general != c.general ? best->general : here.seconds < price->seconds);
+        if (!better) continue;
+        best = &c;
+        *price = here;
+    }
+    return best;
+}
+
 void wht_composer::add_transform(bool second) {
-    const wht_problem q = inner(second);
-    const wht_any_plan plan = plan_wht_any(q, device_);
-    if (!plan.refusal.empty()) {
-        refusal = plan.refusal;
+    impl::problem q = problem_; // its tensors are those that take memory
+    q.form = inner(second);
+    cost price;
+    const candidate *by = best_for(q, &price);
+    if (!by) {
+        const wht_any_plan plan = plan_wht_any(q.wht(), device_);
+        refusal = plan.refusal.empty() ? "no candidate takes its transform" : plan.refusal;
         return;
     }
     const bool last = p_.diag_mid == scalar::none || second;
@@ -246,16 +284,36 @@ void wht_composer::add_transform(bool second) {
     const plait_role diag = second               ? (p_.adjoint ? PLAIT_DIAG_MID : PLAIT_DIAG)
                             : last || p_.adjoint ? PLAIT_DIAG
                                                  : PLAIT_DIAG_MID;
-    const size_t first = steps.steps.size();
-    wht_any_add_steps(plan, q, device_, steps);
-    for (size_t s = first; s < steps.steps.size(); ++s)
-        for (operand &o : steps.steps[s].operands) {
+    pipeline part = by->build(q, device_);
+    // OVERFLOW was cleared before the input side.
+    const auto clears = [](const step &s) {
+        return s.kernel == "wht.l2_reset" && s.operands[0].from == operand::source::role;
+    };
+    const int first = static_cast<int>(steps.steps.size());
+    const int cleared =
+        static_cast<int>(std::count_if(part.steps.begin(), part.steps.end(), clears));
+    std::vector<int> books;
+    for (const impl::piece &one : part.work.pieces())
+        books.push_back(steps.work.book(one.name, one.bytes,
+                                        first + std::max(one.first_step - cleared, 0),
+                                        first + one.last_step - cleared, one.align));
+    for (step &s : part.steps) {
+        if (clears(s)) continue;
+        for (operand &o : s.operands) {
+            if (o.from == operand::source::work) o.piece = books[static_cast<size_t>(o.piece)];
             if (o.from != operand::source::role) continue;
+            const int64_t offset = o.offset;
             if (o.role == PLAIT_X && !from_x) o = work(numbers, false);
             if (o.role == PLAIT_Y && !to_y) o = work(numbers, o.written);
             if (o.role == PLAIT_DIAG) o.role = diag;
+            o.offset = offset;
         }
-    wht_any_price(plan, device_, estimate);
+        steps.steps.push_back(std::move(s));
+    }
+    estimate.seconds += price.seconds;
+    estimate.memory_seconds += price.memory_seconds;
+    estimate.compute_seconds += price.compute_seconds;
+    estimate.launch_seconds += price.launch_seconds;
 }
 
 void wht_composer::book_pieces() {

@@ -32,6 +32,7 @@ private:
     /// X (or the numbers) -> the numbers: wht.factor for every matrix, else wht.widen where needed.
     void add_front(bool second);
     void add_transform(bool second);
+    const candidate *best_for(const impl::problem &, cost *price) const;
     void add_finish();
     void add_groups();
 

@@ -144,6 +144,10 @@ void wht_composer::add_front(bool second) {
         const int number_bytes = scalar_bytes(w_);
         for (args.bits = 5; args.bits > 0; --args.bits)
             if (wht_factor_signs_at(args, number_bytes) <= wht_factor_most_bytes) break;
+        // The lines of a walk and what the system takes stand beside it.
+        args.products = w_ == scalar::f32 && args.bits == 5;
+        args.products =
+            args.products && wht_factor_smem(args, number_bytes) + 12288 <= device_.smem_per_block;
         const wht_axis &a = i.axis;
         const int64_t strides[] = {i.w_stride, from_x ? a.x_stride : i.w_stride,
                                    source.signs ? a.signs_stride : 0,
@@ -157,6 +161,10 @@ void wht_composer::add_front(bool second) {
         step &s = add("wht.factor", wht_any_number_name(number), step_args(args), std::move(all),
                       args.walk.tiles);
         s.smem_bytes = wht_factor_smem(args, number_bytes);
+        // No more blocks than run together: each makes the table of the matrix.
+        const int64_t together =
+            std::clamp<int64_t>(device_.smem_per_sm / (s.smem_bytes + 12288), 1, 4);
+        s.grid = std::min(s.grid, device_.sms * together);
         const int64_t parts = w_ == scalar::c64 || w_ == scalar::c128 ? 2 : 1;
         moves(s, from_x ? source_bytes : bytes, bytes, elements() * parts * (args.order - 1));
         from_x = false; // the next one takes what this one left

@@ -61,7 +61,7 @@ void wht_any_price(const wht_any_plan &plan, const profile &device, cost &sum) {
 
 void wht_any_add_steps(const wht_any_plan &plan, const wht_problem &p, const profile &device,
                        pipeline &out) {
-    if (p.overflow && out.steps.empty()) { // else the steps before these cleared it
+    if (p.overflow) {
         step reset;
         reset.kernel = "wht.l2_reset";
         reset.variant = "u32";

@@ -84,8 +84,8 @@ cost wht_cuda_block_factor_estimate(const problem &p, const profile &device) {
     const auto tiles = static_cast<double>((r.rows - 1) / f.launch.rows_per_tile + 1);
     const double busy = std::min(1.0, tiles / device.sms);
     const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
-    const double additions = static_cast<double>(r.elements()) *
-                             (wht_factor_order(f.factor) / 2 + 1 + f.log_k);
+    const double additions =
+        static_cast<double>(r.elements()) * (wht_factor_order(f.factor) / 2 + 1 + f.log_k);
     cost sum;
     sum.memory_seconds = static_cast<double>(r.x_bytes() + r.y_bytes()) /
                          (device.copy_bandwidth * wht_cost::block_factor * busy);

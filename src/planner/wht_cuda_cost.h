@@ -63,6 +63,9 @@ inline constexpr double mma16_element = .60;
 /// wht.fused, of what wht.block reaches: an estimate.
 inline constexpr double fused = .97;
 
+/// wht.block_factor: an estimate.
+inline constexpr double block_factor = .85;
+
 /// wht.kron_tf32 with one and with three terms, of a first probe at 2^14 on an H200; shorter rows
 /// have shorter products and are taken as the same.
 inline constexpr double kron_tf32 = .73, kron_3xtf32 = .38;

@@ -3,7 +3,8 @@
 //   wht.cuda.fused             wht.fused
 //   wht.cuda.block_e4m3        wht.block_e4m3
 //   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
-//                              wht.factor, wht.any, wht.finish, wht.groups, ...
+//                              wht.factor, wht.finish, wht.groups, and those of the others
+//   wht.cuda.block_factor      wht.block_factor
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
 //   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
@@ -34,6 +35,9 @@ static const std::vector<candidate> table = {
      wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
     {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
+    {"wht.cuda.block_factor", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_block_factor_applicable, wht_cuda_block_factor_estimate,
+     wht_cuda_block_factor_build},
     {"wht.cuda.cluster", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_cluster_applicable, wht_cuda_cluster_estimate, wht_cuda_cluster_build},
     {"wht.cuda.l2", 1, PLAIT_CUDA, narrowest::f32, true,

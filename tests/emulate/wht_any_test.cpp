@@ -1,5 +1,6 @@
 // wht.cuda.any and wht.cuda.columns through the API, on a device whose kernels are emulated: random
 // problems of every form, and those that need several passes.
+#include "lib/common/factor_matrices.h"
 #include "tests/emulate/orders.h"
 #include "tests/support/random_call.h"
 #include "tests/support/report.h"
@@ -9,6 +10,9 @@
 
 namespace plait::test {
 namespace {
+
+using impl::wht_factor;
+using impl::wht_factor_order;
 
 /// `orders`: how many of the ways to run threads.
 void check_any(const wht_call &call, filling how, rng &random, int orders,
@@ -88,6 +92,31 @@ TEST_CASE("emulated wht.any: several passes") {
         rng random(derive(config().seed, 7100 + i));
         check_any(calls[i], filling::integers, random, 1 + static_cast<int>(i % 2));
     }
+}
+
+TEST_CASE("emulated plans of wht.cuda.block_factor: every matrix") {
+    int i = 0;
+    for (const plait_wht_factor factor : {PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON,
+                                          PLAIT_H28_WILLIAMSON, PLAIT_H40})
+        for (const int log_k : {0, 1, 3, 5, 6, 9, 10}) {
+            const plait_dtype types[] = {PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16};
+            wht_call call;
+            call.x = types[++i % 4];
+            if (call.x == PLAIT_F64 && log_k == 10) call.x = PLAIT_F32;
+            const int m = wht_factor_order(static_cast<wht_factor>(factor));
+            const int64_t n = int64_t{m} << log_k;
+            call.extents = {log_k < 6 ? 2 * (4096 / n) + 3 : 2, n};
+            call.factor = {{1, factor}};
+            call.adjoint = i % 3 == 0;
+            if (i % 2 == 0) {
+                call.scale = 0.5;
+                call.x_strides = {n + 1 + i % 3, 1};
+                call.y_strides = {n + 4 * (i % 4), 1};
+                call.x_offset = i % 4;
+            }
+            rng random(derive(config().seed, 7400 + static_cast<uint64_t>(i)));
+            check_any(call, filling::integers, random, log_k < 6 ? 3 : 2, "wht.cuda.block_factor");
+        }
 }
 
 TEST_CASE("emulated plans of wht.cuda.fused: signs, diagonals and orders of rows") {

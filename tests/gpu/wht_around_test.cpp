@@ -183,4 +183,12 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
     CHECK(ran.count("wht.cuda.block_e4m3") == 0);
 }
 
+TEST_CASE("around wht: factors of large orders") {
+    rng r(config().seed);
+    for (const char *token : {"wht:f32:b35:n172.h172w", "wht:f32:b2:n344.h172w:adj",
+                              "wht:f32:n512.m256", "wht:bf16:n140.h140p1:b33", "wht:f64:n156.h156w",
+                              "wht:c64:b2:n496.h124w:adj", "wht:i32:b2:n208.m208:+overflow"})
+        check_one({token, 512, content::small}, config().seed, r);
+}
+
 } // namespace plait::test

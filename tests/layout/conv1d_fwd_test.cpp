@@ -233,7 +233,7 @@ TEST_CASE("conv1d.fwd_masks: fields of a row, and words around it") {
         }
     conv1d_fwd_args a{};
     a.batch = 2, a.length = 100;
-    CHECK(conv1d_fwd_masks_launch(a, 8).grid == 1); // 2 rows of 25 + 16 words
+    CHECK(conv1d_fwd_masks_launch(a, 8).grid == 3); // 2 rows of 25 + 16 words of 4 tokens
     CHECK(a.mask_taps == 8);
 }
 

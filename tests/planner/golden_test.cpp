@@ -4,6 +4,7 @@
 #include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/around_layout.h"
 #include "lib/cuda/wht/block_e4m3_layout.h"
+#include "lib/cuda/wht/block_factor_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
@@ -40,6 +41,12 @@ std::string arguments(const step &s) {
         const auto a = args_of<wht_mma16_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " scale=", a.scale);
+    }
+    if (s.kernel == "wht.block_factor") {
+        const auto a = args_of<wht_block_factor_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " scale=", a.scale, " log_k=", a.log_k, " tile=", a.rows_per_tile,
+                    " pairs=", a.pairs, " vector=", a.vector);
     }
     if (s.kernel == "wht.fused") {
         const auto a = args_of<wht_fused_args>(s);

@@ -3,16 +3,16 @@
 // Lanes, tokens and who walks what: bwd_bct_layout.h. A warp's walk goes from the last tile of a
 // row to the first, through rows, channels and items without a break: tiles come through a ring of
 // asynchronous copies, three on their way; g behind a tile comes from the lanes behind and, in
-// registers, from the tile before. Tiles are plain, at an edge (masks by element) or special
-// (marks, unaligned tensors, weights that are not finite). Ids and packed sequences: each row is
-// taken for one sequence; tokens at a border, which conv1d.bwd_marks has found, add nothing to dw,
-// and conv1d.bwd_bct_fix writes what they make wrong. Sums of dw meet in shared memory; where a
-// channel is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one
-// rounding. Bytes: x, dy, dx once (r = 1.5 copies). Instructions an element (bf16, K = 4,
-// SiLU): 35.5 in the middle of rows of 4096, 40 in rows of 2048, 51 where rows of 2047 begin
-// anywhere. Measured on an H200 before borders were left to bwd_bct_fix, time against a copy: 1.70
-// (rows of 4096), 1.94 (10240 rows of 2048). Not for f64, mixed types of x, dy, dx, or K > 32
-// (conv1d.bwd_any).
+// registers, from the tile before. Tiles are plain, at an edge (masks by element), masked (some
+// tap does not count) or special (unaligned tensors, weights that are not finite, borders). Ids and
+// packed sequences: up to four taps fields of conv1d.bwd_marks, copied with the tile, say which
+// taps count; beyond that, and with states, tokens at a border add nothing to dw, and
+// conv1d.bwd_bct_fix writes what they make wrong. Sums of dw meet in shared memory; where a channel
+// is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one rounding. Bytes:
+// x, dy, dx once (r = 1.5 copies), a byte of fields a token from L1. Instructions an element (bf16,
+// K = 4, SiLU): 34 in the middle of rows, with fields 36, in masked tiles 46. Measured on an H200,
+// time against a copy: 1.70 (rows of 4096), 1.90 (10240 rows of 2048). Not for f64, mixed types of
+// x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -36,7 +36,11 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
         return;
     }
     if constexpr (masked) {
-        conv1d_bct_masked_dw<Case>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+        if (tile.dead) {
+            conv1d_bct_masked_dw<Case, true>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+        } else {
+            conv1d_bct_masked_dw<Case, false>(tile.x, tile.g, tile.fields.x, s.dw, s.dbias);
+        }
     } else if (Kind == conv1d_bct_kind::special && Case::borders && way.masked()) {
         conv1d_bct_dw<Case, true>(tile.x, tile.g, tile.borders.x, way.first, s.dw, s.dbias);
     } else {
@@ -91,7 +95,7 @@ __device__ __forceinline__ void conv1d_bct_step(conv1d_bct_row<Case> &way, conv1
                                        conv1d_load<float>(way.a.dstate_out, at + e * v.t, v.type));
         }
     }
-    if constexpr (masked) {
+    if (masked && tile.dead) {
         conv1d_pin(tile.fields.x);
 #pragma unroll
         for (int e = 0; e < vec; ++e)

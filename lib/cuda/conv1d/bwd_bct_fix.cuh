@@ -1,13 +1,13 @@
-// conv1d.bwd_bct_fix: behind conv1d.bwd_bct, which takes a row for one sequence without a state
-// where ids or packed sequences are in use. dx again where it met a g of a token at a border
-// (conv1d.bwd_marks), or that the gradient of a last state reaches. Partial sums of dw and dbias of
-// the tokens at a border, which bwd_bct left out. A block takes 512 tokens of a row and 128
-// channels at a time: four tokens a thread, those to be written go to a list in shared memory, in
-// order of time, each with its sequence; then a thread an element of dx, time innermost, and a
-// thread a channel for the sums, over all chunks of the block's slice. f32 accumulators, one
-// rounding; x, ids and dy around a token once, in registers, for K <= 8. Bytes: about two sectors
-// of x and of dy for each channel and border. Bound: latency of three trips where borders are few,
-// else 60 + 2 K K instructions an element (estimated).
+// conv1d.bwd_bct_fix: behind conv1d.bwd_bct where ids or packed sequences are in use beside states
+// or more than four taps: it takes a row for one sequence without a state. dx again where it met a
+// g of a token at a border (conv1d.bwd_marks), or that the gradient of a last state reaches.
+// Partial sums of dw and dbias of the tokens at a border, which bwd_bct left out. A block takes 512
+// tokens of a row and 128 channels at a time: four tokens a thread, those to be written go to a
+// list in shared memory, in order of time, each with its sequence; then a thread an element of dx,
+// time innermost, and a thread a channel for the sums, over all chunks of the block's slice. f32
+// accumulators, one rounding; x, ids and dy around a token once, in registers, for K <= 8. Bytes:
+// about two sectors of x and of dy for each channel and border. Bound: latency of three trips where
+// borders are few, else 60 + 2 K K instructions an element (estimated).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -144,7 +144,7 @@ template <scalar S, int Taps> struct conv1d_bct_fix_sums {
 };
 
 template <scalar S, int Taps>
-__global__ void __launch_bounds__(conv1d_bct_fix_threads, Taps <= 4 ? 6 : 4)
+__global__ void __launch_bounds__(conv1d_bct_fix_threads, Taps <= 4 ? 6 : 3)
     conv1d_bwd_bct_fix(const __grid_constant__ conv1d_bct_fix_args a) {
     __shared__ conv1d_bct_fix_token list[conv1d_bct_fix_tokens];
     __shared__ uint32_t counts[conv1d_bct_fix_threads / 32];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_bct_case.cuh"
+#include "lib/cuda/conv1d/store_part.cuh"
 
 namespace plait::impl::cuda {
 
@@ -249,7 +250,7 @@ template <class Case> struct conv1d_bct_row {
                                           int64_t{at.row} * a.field_pairs +
                                           ((at.t >> Case::log_vec) + 1);
                 async_copy<8>(to + 2 * Case::part, from);
-                if (shifted()) async_copy<8>(to + 2 * Case::part + 8, from + 1);
+                if (copied_from != 0) async_copy<8>(to + 2 * Case::part + 8, from + 1);
             }
         }
         if constexpr (Case::borders) {
@@ -319,7 +320,7 @@ template <class Case> struct conv1d_bct_row {
         uint32_t pair[2];
         stage += 2 * Case::part;
         load_words<2>(stage, pair);
-        if (shifted()) {
+        if (copied_from != 0) { // shifted
             const uint32_t by = static_cast<uint32_t>((at.t & (vec - 1)) * Case::field_bits);
             uint32_t behind;
             load_words<1>(stage + 12, &behind);
@@ -327,6 +328,9 @@ template <class Case> struct conv1d_bct_row {
             pair[1] = __funnelshift_r(pair[1], behind, by);
         }
         return make_uint2(pair[0], pair[1]);
+    }
+    __device__ __forceinline__ bool in_plain(int tile) const {
+        return tile >= plain_from && tile < plain_to;
     }
     __device__ __forceinline__ bool masked() const {
         return Case::borders && (marked >> (conv1d_bwd_bct_stages - 1) & 1u) != 0;
@@ -338,12 +342,11 @@ template <class Case> struct conv1d_bct_row {
             if (a.marks) {
                 const bool all =
                     __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
-                return all && at.tile >= plain_from && at.tile < plain_to ? conv1d_bct_kind::plain
-                                                                          : conv1d_bct_kind::masked;
+                return all && in_plain(at.tile) ? conv1d_bct_kind::plain : conv1d_bct_kind::masked;
             }
         }
         if (masked()) return conv1d_bct_kind::special;
-        if (at.tile >= plain_from && at.tile < plain_to) return conv1d_bct_kind::plain;
+        if (in_plain(at.tile)) return conv1d_bct_kind::plain;
         return edges ? conv1d_bct_kind::edge : conv1d_bct_kind::special;
     }
     /// Bytes 0xff for the elements that are inside the row.
@@ -358,7 +361,10 @@ template <class Case> struct conv1d_bct_row {
     template <conv1d_bct_kind Kind, class Cursor>
     __device__ __forceinline__ void store(const Cursor &at, const float (&v)[vec]) const {
         bits *const p = at.dx + at.t;
-        if (Kind == conv1d_bct_kind::plain || !checked(at.tile)) {
+        const bool whole_tile = Kind == conv1d_bct_kind::plain    ? true
+                                : Kind == conv1d_bct_kind::masked ? in_plain(at.tile)
+                                                                  : !checked(at.tile);
+        if (whole_tile) {
             store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
             return;
         }
@@ -367,13 +373,19 @@ template <class Case> struct conv1d_bct_row {
             store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
             return;
         }
+        if (Kind == conv1d_bct_kind::edge || aligned) {
+            const int from = at.t < 0 ? -at.t : 0;
+            const int to = length - at.t < vec ? length - at.t : vec;
+            if (from < to) conv1d_store_part<Case::type>(p, from, to, v);
+        } else if constexpr (Kind != conv1d_bct_kind::edge) {
 #pragma unroll
-        for (int e = 0; e < vec; ++e) {
-            if (at.t + e < 0 || at.t + e >= length) continue;
-            if constexpr (Case::per_word == 2) {
-                p[e] = round_half<Case::type>(v[e]);
-            } else {
-                p[e] = __float_as_uint(v[e]);
+            for (int e = 0; e < vec; ++e) {
+                if (at.t + e < 0 || at.t + e >= length) continue;
+                if constexpr (Case::per_word == 2) {
+                    p[e] = round_half<Case::type>(v[e]);
+                } else {
+                    p[e] = __float_as_uint(v[e]);
+                }
             }
         }
     }

@@ -108,8 +108,8 @@ conv1d_bct_masked_dx(const float (&w)[Case::taps], const float (&g)[Case::vec + 
     }
 }
 
-/// conv1d_bct_dw with fields.
-template <class Case>
+/// conv1d_bct_dw with fields. Dead: some elements are not live; g is 0 there, x may be anything.
+template <class Case, bool Dead>
 __device__ __forceinline__ void conv1d_bct_masked_dw(const float (&x)[Case::vec + Case::history],
                                                      const float (&g)[Case::vec + Case::history],
                                                      uint32_t own, float (&dw)[Case::taps],
@@ -123,7 +123,8 @@ __device__ __forceinline__ void conv1d_bct_masked_dw(const float (&x)[Case::vec 
             dbias = conv1d_add(dbias, g[e + i]); // 0 where it is not live
 #pragma unroll
             for (int k = 0; k < Case::taps; ++k)
-                if (conv1d_bct_counts<Case>(byte, i, Case::history - k))
+                if ((!Dead && k == Case::history) ||
+                    conv1d_bct_counts<Case>(byte, i, Case::history - k))
                     dw[k] = conv1d_fma(g[e + i], x[e + i + k], dw[k]);
         }
     }
@@ -155,6 +156,7 @@ template <class Case> struct conv1d_bct_tile {
     uint2 borders;   ///< bits of elements that conv1d.bwd_bct_fix adds to dw; of those of nothing
     uint64_t inside; ///< kind edge: bytes of the elements inside the row
     uint2 fields;    ///< kind masked: of the elements, and of those behind them
+    bool dead;       ///< some elements of the warp are not live
 
     template <conv1d_bct_kind Kind>
     __device__ __forceinline__ void widen(const conv1d_bct_row<Case> &way,
@@ -176,6 +178,8 @@ template <class Case> struct conv1d_bct_tile {
         if constexpr (Kind == conv1d_bct_kind::plain) return;
         if constexpr (Kind == conv1d_bct_kind::masked) {
             fields = way.fields(here, way.free); // the stage that has been read
+            constexpr uint32_t live = vec == 8 ? 0x11111111u : 0x01010101u;
+            dead = __any_sync(conv1d_all_lanes, static_cast<int>((fields.x & live) != live)) != 0;
             return;
         }
         if constexpr (Kind == conv1d_bct_kind::edge) {
@@ -188,8 +192,7 @@ template <class Case> struct conv1d_bct_tile {
                            : 0.0f;
 #pragma unroll
             for (int e = 0; e < vec; ++e) {
-                x[history + e] = conv1d_keep(x[history + e], inside, e);
-                dy[e] = conv1d_keep(dy[e], inside, e);
+                x[history + e] = conv1d_keep(x[history + e], inside, e); // g follows
             }
             if (way.a.state_in && !(Case::marked && way.a.marks)) state(way, here);
             return;
@@ -266,9 +269,12 @@ template <class Case> struct conv1d_bct_tile {
         }
         if constexpr (Kind == conv1d_bct_kind::plain) return;
         if constexpr (Kind == conv1d_bct_kind::masked) {
+            if (!dead) return;
+            conv1d_pin(fields.x);
 #pragma unroll
-            for (int e = 0; e < vec; ++e)
+            for (int e = 0; e < vec; ++e) {
                 g[e] = conv1d_bct_counts<Case>(fields.x, e, 0) ? g[e] : 0.0f;
+            }
             return;
         }
         if constexpr (Kind == conv1d_bct_kind::edge) {

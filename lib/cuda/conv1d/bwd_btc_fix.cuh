@@ -73,18 +73,7 @@ __device__ __forceinline__ void conv1d_btc_fix_element(const conv1d_btc_args &a,
     conv1d_fix_taps<Taps> taps;
     conv1d_fix_window<S, Taps, Taps> near;
     if (which >= int64_t{a.head} + a.tails) {
-        const int64_t i = which - a.head - a.tails, p = s.begin + i - a.entries;
-        float sum = 0;
-        if (s.end > s.begin) {
-            taps.load(a, c);
-            near.load(a, s, b, c, p);
-            sum =
-                conv1d_add(near.template sum<fast>(a, taps, 1), conv1d_tail<float>(a, s, b, c, p));
-        } else if (s.end == s.begin && a.dstate_out) {
-            sum = conv1d_load<float>(a.dstate_out, conv1d_at(a.vdstate_out, n, c, i),
-                                     a.vdstate_out.type);
-        }
-        conv1d_store(a.dstate_in, conv1d_at(a.vdstate_in, n, c, i), a.vdstate_in.type, sum);
+        conv1d_put_state<S, Taps>(a, n, which - a.head - a.tails, c);
         return;
     }
     const bool head = which < a.head;
@@ -128,7 +117,7 @@ __device__ __forceinline__ void conv1d_btc_fix_sums(const conv1d_btc_args &a, in
 }
 
 template <scalar S, int Taps>
-__global__ void __launch_bounds__(conv1d_bwd_threads, Taps <= 4 ? 4 : 2)
+__global__ void __launch_bounds__(conv1d_bwd_threads, Taps <= 4 ? 3 : 1)
     conv1d_bwd_btc_fix(const __grid_constant__ conv1d_btc_args a) {
     const int64_t sums = int64_t{a.slices} * a.blocks;
     const int64_t each = int64_t{a.head} + a.tails + a.entries_of;

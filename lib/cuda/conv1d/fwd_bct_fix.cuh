@@ -1,13 +1,13 @@
-// conv1d.fwd_bct_fix: what conv1d.fwd_bct_tiled leaves wrong where states, slots, packed sequences
-// or ids beside a state enter: it takes each row for one live sequence without a state. y =
-// act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x] again for the first K - 1 tokens of each sequence and
-// behind each change of ids, 0 for tokens of none. A block takes 512 tokens of a row and 128
-// channels: each thread looks at four tokens, those to be written go to a list in shared memory, in
-// order of time, each with its sequence and the taps that count; then a thread an output, time
-// innermost. Bytes: ids once for 128 channels, and about 64 an output (sectors). Issue slots: 100
-// for four tokens of 128 channels, and 40 + 12 K an output; f32 accumulators, one rounding, the
-// same bits as fwd_any. Limits: those of fwd_bct_tiled, sequences < 2^31. Bound: latency, 5 us,
-// where few are wrong.
+// conv1d.fwd_bct_fix: what conv1d.fwd_bct_tiled leaves wrong where states, slots, or packed
+// sequences or ids beside a state enter (packed sequences of more than four taps always): it takes
+// each row for one live sequence without a state. y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x]
+// again for the first K - 1 tokens of each sequence and behind each change of ids, 0 for tokens of
+// none. A block takes 512 tokens of a row and 128 channels: each thread looks at four tokens, those
+// to be written go to a list in shared memory, in order of time, each with its sequence and the
+// taps that count; then a thread an output, time innermost. Bytes: ids once for 128 channels, and
+// about 64 an output (sectors). Issue slots: 100 for four tokens of 128 channels, and 40 + 12 K an
+// output; f32 accumulators, one rounding, the same bits as fwd_any. Limits: those of fwd_bct_tiled,
+// sequences < 2^31. Bound: latency, 5 us, where few are wrong.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -116,6 +116,45 @@ __device__ __forceinline__ uint32_t conv1d_fix_find(const conv1d_fwd_args &a, ui
     return all;
 }
 
+/// The sum of bias and taps for widths up to 4: all loads before the first use. `x`: token 0 of the
+/// row; `state`, `w`: where the entry of token 0 and the tap of distance 0 are.
+template <scalar S>
+__device__ __forceinline__ float
+conv1d_fix_short(const conv1d_fwd_args &a, const typename stored<S>::bits *x, int64_t state,
+                 int64_t w, const conv1d_fix_token &token, float bias) {
+    uint32_t samples[4], taps[4];
+    const bool wide_state = S == scalar::f32 || a.state_wide, wide = S == scalar::f32 || a.w_wide;
+#pragma unroll
+    for (int d = 0; d < 4; ++d) {
+        const int p = token.t - d;
+        samples[d] = taps[d] = 0;
+        if ((token.taps >> d & 1u) == 0) continue;
+        const int64_t entry = state + p * a.state_stride.t;
+        if (p >= token.begin) {
+            samples[d] = __ldg(x + p);
+        } else if (a.state_in != nullptr && wide_state) {
+            samples[d] = __ldg(static_cast<const uint32_t *>(a.state_in) + entry);
+        } else if (a.state_in != nullptr) {
+            samples[d] = __ldg(static_cast<const uint16_t *>(a.state_in) + entry);
+        }
+        taps[d] = wide ? __ldg(static_cast<const uint32_t *>(a.w) + (w - d * a.w_t))
+                       : __ldg(static_cast<const uint16_t *>(a.w) + (w - d * a.w_t));
+    }
+    const auto value_of = [](uint32_t bits, bool is_wide) {
+        return is_wide ? __uint_as_float(bits)
+                       : widen<S>(static_cast<typename stored<S>::bits>(bits));
+    };
+#pragma unroll
+    for (int d = 3; d >= 0; --d) {
+        if ((token.taps >> d & 1u) == 0) continue;
+        const bool from_state = token.t - d < token.begin;
+        bias =
+            __fmaf_rn(value_of(taps[d], wide),
+                      value_of(samples[d], S == scalar::f32 || (from_state && wide_state)), bias);
+    }
+    return bias;
+}
+
 template <scalar S>
 __device__ __forceinline__ void conv1d_fix_write(const conv1d_fwd_args &a, uint32_t row, uint32_t c,
                                                  const conv1d_fix_token &token) {
@@ -129,8 +168,9 @@ __device__ __forceinline__ void conv1d_fix_write(const conv1d_fwd_args &a, uint3
         const int64_t state = token.state * a.state_stride.b + c * a.state_stride.c +
                               (a.entries - token.begin) * a.state_stride.t;
         if (a.bias != nullptr) value = conv1d_load_as<S>(a.bias, c * a.bias_c, a.bias_wide);
+        if (width <= 4) value = conv1d_fix_short<S>(a, x, state, w, token, value);
 #pragma unroll 4
-        for (int d = width - 1; d >= 0; --d) {
+        for (int d = width > 4 ? width - 1 : -1; d >= 0; --d) {
             const int p = token.t - d;
             float sample = 0.0f;
             if (p >= token.begin) {

@@ -1,14 +1,14 @@
 // conv1d.fwd_bct_tiled: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], time contiguous, x, y bf16,
 // f16 or f32, w, bias of that type or f32, K <= 32; a row is one sequence without a state, and
-// conv1d.fwd_bct_fix follows where it is not; variants "masked": with ids (conv1d.fwd_masks). A
-// thread takes 4 or 8 vectors of 16 bytes of a row, as far apart as the tile has lanes
-// (fwd_bct_layout.h), and loads up to four ahead; samples in front of each are read again (L1). No
-// shared memory. Bytes: 2 elements an output, w and bias once a thread. An output takes K FMAs, 6
-// slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4, where 28 (16 bits) or 56 (f32) are
-// free at the copy rate of an H200. f32 accumulators, one rounding. Variants "odd": rows begin
-// anywhere; vectors that an edge of a row cuts are loaded whole where the row beside it lies there.
-// Others, and all where x and y lie differently to 16 bytes, are left out and follow, one a thread
-// at a time. Limits: rows < 2^31, a row <= 2^30 tokens.
+// conv1d.fwd_bct_fix follows where it is not; variants "masked": with ids or packed sequences
+// (conv1d.fwd_masks). A thread takes 4 or 8 vectors of 16 bytes of a row, as far apart as the tile
+// has lanes (fwd_bct_layout.h), and loads up to four ahead; samples in front of each are read again
+// (L1). No shared memory. Bytes: 2 elements an output, w and bias once a thread. An output takes K
+// FMAs, 6 slots of SiLU (16 bits) and about 8 of the rest: 18 at K = 4, where 28 (16 bits) or 56
+// (f32) are free at the copy rate of an H200. f32 accumulators, one rounding. Variants "odd": rows
+// begin anywhere; vectors that an edge of a row cuts are loaded whole where the row beside it lies
+// there. Others, and all where x and y lie differently to 16 bytes, are left out and follow, one a
+// thread at a time. Limits: rows < 2^31, a row <= 2^30 tokens.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -154,11 +154,16 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
-            if constexpr (Masked && Taps == 4) {
+            bool some = false; // of the lanes that are here have taps that do not count
+            if constexpr (Masked && Taps == 4)
+                some = __any_sync(__activemask(), static_cast<int>(masks[i][0] != ~0u)) != 0;
+            if (some) {
                 // samples in front of the row do not count
-                conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
+                if constexpr (Masked && Taps == 4)
+                    conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
             } else {
-                if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
+                if constexpr (Odd && !(Masked && Taps == 4))
+                    conv1d_bct_clear_samples<halo>(first + i * stride, window);
                 conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
             }
             if constexpr (Masked && Taps > 4) {

@@ -2,12 +2,12 @@
 // du = A^T DO + kR dS, w = M^T du, dv = beta w, dS = gamma dS + q+^T DO - k+^T dv.
 //   layout   that of kda.chunk64_fwd_scan: dS^T in accumulators, 16 values to a warp, nothing of a
 //            step leaves it; DO^T is A of both products that it enters, read transposed
-//   keeps    dS behind each chunk, and w with its rest, as bf16, for kda.chunk64_grad
-//   precise  dS and all sums f32; operands bf16, of dS, du and dv also the rest; dv rounded once
+//   keeps    dS behind each chunk, and w, as bf16, for kda.chunk64_grad
+//   precise  dS and all sums f32; operands bf16, of du also the rest; dv rounded once
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
-//            but once) and 16 KiB of DO, writes 32 KiB of dS, 32 KiB of w and 16 KiB of dv
-//   bound    380 products of 16 x 8 x 16 for a warp and chunk: 1.8 us for 64 values at 1024
-//            multiply-adds a cycle and SM (estimate)
+//            but once) and 16 KiB of DO, writes 32 KiB of dS, 16 KiB of w and 16 KiB of dv
+//   bound    250 products of 16 x 8 x 16 for a warp and chunk, which wait for one another; eight
+//            warps have all of 128 values where blocks of four would not all find an SM
 #pragma once
 
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(32 * Warps)
                                          stage + shape.record +
                                              kda64_at_at(shape.values, 16 * k, 16 * warp, lane));
             float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
-            kda64_through_keys<Keys, true>(stage + r.kr, lane, s, x);
+            kda64_through_keys<Keys, false>(stage + r.kr, lane, s, x);
             kda64_through_triangle<false>(stage + r.a, lane, d_o, d_o, x);
             // While sums of du come in.
             kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
@@ -171,14 +171,10 @@ __global__ void __launch_bounds__(32 * Warps)
 #    pragma unroll
             for (int k = 0; k < 4; ++k) {
                 kda64_pack(y[2 * k], y[2 * k + 1], packed[k]);
-                kda64_pack_rest(y[2 * k], y[2 * k + 1], packed[k], rest[k]);
 #    pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    packed[k][i] = negate_pair(packed[k][i]);
-                    rest[k][i] = negate_pair(rest[k][i]);
-                }
+                for (int i = 0; i < 4; ++i) packed[k][i] = negate_pair(packed[k][i]);
             }
-            kda64_add_rows<Keys>(stage + r.k, lane, packed, rest, s);
+            kda64_add_rows<Keys>(stage + r.k, lane, packed, s);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.dstate_in != nullptr)

@@ -44,13 +44,14 @@ __device__ __forceinline__ void kda64_fetch_values(const kda_chunk64_fwd_scan_ar
     }
 }
 
-/// What becomes of q+ S: summed here, left to another kernel, or left to another warp, which gets
-/// S.
-enum class kda64_queries { here, later, elsewhere };
+/// What becomes of q+ S: summed here, in a pass of its own, left to another kernel, or left to
+/// another warp, which gets S.
+enum class kda64_queries { here, apart, later, elsewhere };
 
 /// What the state has in store for each token and query: x += S^T k+^T and o += q+ S; then S =
-/// gamma S. One pass over S: many sums, none of which waits for another. For `later` S is not
-/// rounded to bf16; for `elsewhere` its words go to `share`, 16 keys after 16 keys.
+/// gamma S, but for `apart`. One pass over S: many sums, none of which waits for another. For
+/// `later` S is not rounded to bf16; for `elsewhere` its words go to `share`, 16 keys after 16
+/// keys.
 template <int Keys, kda64_queries Queries>
 __device__ __forceinline__ void
 kda64_through_state(const char *record, int lane, float (&s)[Keys / 8][mma_items_d],
@@ -67,7 +68,7 @@ kda64_through_state(const char *record, int lane, float (&s)[Keys / 8][mma_items
         if constexpr (Queries == kda64_queries::elsewhere)
             share[32 * k + lane] = make_uint4(state[0], state[1], state[2], state[3]);
 #pragma unroll
-        for (int n = 0; n < 2; ++n) {
+        for (int n = 0; n < 2 && Queries != kda64_queries::apart; ++n) {
             const float2 g = *reinterpret_cast<const float2 *>(gamma + 16 * k + 8 * n);
             float(&y)[mma_items_d] = s[2 * k + n];
             y[0] *= g.x, y[1] *= g.y, y[2] *= g.x, y[3] *= g.y;
@@ -88,6 +89,26 @@ kda64_through_state(const char *record, int lane, float (&s)[Keys / 8][mma_items
                 mma_add<scalar::bf16>(x[2 * t], rest, {b[0], b[1]});
                 mma_add<scalar::bf16>(x[2 * t + 1], rest, {b[2], b[3]});
             }
+        }
+    }
+}
+
+/// o += q+ S alone.
+template <int Keys>
+__device__ __forceinline__ void kda64_through_queries(const char *record, int lane,
+                                                      const float (&s)[Keys / 8][mma_items_d],
+                                                      float (&o)[4][2][mma_items_d]) {
+    constexpr kda64_record r = kda64_record_of(Keys);
+#pragma unroll
+    for (int k = 0; k < Keys / 16; ++k) {
+        uint32_t state[4];
+        kda64_pack(s[2 * k], s[2 * k + 1], state);
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+            uint32_t q[4];
+            load_matrices(q, record + r.q + kda64_at_a(Keys, 16 * t, 16 * k, lane));
+            mma_add<scalar::bf16>(o[t][0], q, {state[0], state[2]});
+            mma_add<scalar::bf16>(o[t][1], q, {state[1], state[3]});
         }
     }
 }
@@ -237,11 +258,14 @@ __global__ void __launch_bounds__(32 * Warps)
     constexpr kda64_forward_shape shape = kda64_forward_shape_of(Keys, Warps);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int ahead = shape.stages - 1;
+    // With 192 keys registers do not suffice for both sums at a time.
+    constexpr kda64_queries queries = Keep         ? kda64_queries::later
+                                      : Keys < 192 ? kda64_queries::here
+                                                   : kda64_queries::apart;
     extern __shared__ __align__(16) char shared[];
     auto *counters = reinterpret_cast<uint64_t *>(shared + shape.counters);
     const int own_lane = static_cast<int>(threadIdx.x % 32),
               warp = static_cast<int>(threadIdx.x / 32);
-    char *own_v = shared + shape.v + 2 * warp * kda64_warp_values;
     const kda_problem &p = a.p;
     const int slices = a.slices;
     const uint32_t bytes = static_cast<uint32_t>(Keep ? r.states : r.bytes);
@@ -251,12 +275,27 @@ __global__ void __launch_bounds__(32 * Warps)
             counter_init(counters + i), counter_init(left_by + i, Warps);
     __syncthreads();   // counters are there
     uint32_t used = 0; // chunks behind this block
-    for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        // Sequences, then heads, then slices: neighbours in time read the same records.
-        const int slice = static_cast<int>(block % slices);
-        const int64_t hv = block / slices % p.value_heads, n = block / slices / p.value_heads;
+    // With 192 keys no register is left for the number of the block: every warp has a word of
+    // shared memory for it. 32 bits are enough: every block has a record of the workspace.
+    auto *kept = reinterpret_cast<volatile uint32_t *>(shared + shape.counters + 48) + warp;
+    const auto next = [&](uint32_t block) {
+        if constexpr (Keys >= 192) block = *kept;
+        return block + gridDim.x;
+    };
+    const auto blocks = static_cast<uint32_t>(a.blocks);
+    for (uint32_t block = blockIdx.x; block < blocks; block = next(block)) {
+        if constexpr (Keys >= 192) {
+            static_assert(2 * 8 * shape.stages <= 48 && Warps <= 4);
+            __syncwarp(); // all lanes have read it
+            if (own_lane == 0) *kept = block;
+            __syncwarp(); // it is written
+        }
+        const uint32_t head = block / static_cast<uint32_t>(slices);
+        const int slice = static_cast<int>(block - head * static_cast<uint32_t>(slices));
+        const int64_t n = head / static_cast<uint32_t>(p.value_heads);
+        const int64_t hv = head % static_cast<uint32_t>(p.value_heads);
         const kda_place w = kda_place_of(p, a.table, a.slots, n);
-        const int64_t first = int64_t(slice) * shape.values, value = first + 16 * warp;
+        const int first = slice * shape.values, value = first + 16 * warp;
         kda64_clear<shape.values>(a, w.row, w.gap, w.begin - w.gap, hv, first);
         if (n == p.sequences) continue; // what stands behind the last sequence
         if (!w.live) kda64_clear<shape.values>(a, w.row, w.begin, w.length, hv, first);
@@ -267,53 +306,54 @@ __global__ void __launch_bounds__(32 * Warps)
         const int chunks = w.live ? static_cast<int>(kda_ceil_div(w.length, kda64_rows)) : 0;
         const int64_t begin =
             p.varlen ? a.table[n].first_chunk : n * kda_ceil_div(p.length, kda64_rows);
-        int64_t record = begin * p.value_heads + hv; // and every value_heads
-        const char *next = a.records + record * r.bytes;
+        const int64_t record = begin * p.value_heads + hv; // and every value_heads
         int64_t v_at = kda_at(p.v, w.row, w.begin, hv), o_at = kda_at(p.o, w.row, w.begin, hv);
-        int to_fill = 0; // of the ring
-        const auto fill = [&] {
-            if (to_fill < chunks && threadIdx.x == 0) {
-                const uint32_t number = used + static_cast<uint32_t>(to_fill);
-                uint64_t *counter = counters + number % shape.stages;
-                if (number >= shape.stages)
-                    counter_wait(left_by + number % shape.stages, (number / shape.stages - 1) & 1);
-                counter_expect(counter, bytes);
-                bulk_load(shared + number % shape.stages * shape.record, next, bytes, counter);
-                next += p.value_heads * r.bytes;
-            }
-            ++to_fill;
+        const auto fill = [&](int c) {
+            if (c >= chunks || threadIdx.x != 0) return;
+            const uint32_t number = used + static_cast<uint32_t>(c);
+            uint64_t *counter = counters + number % shape.stages;
+            if (number >= shape.stages)
+                counter_wait(left_by + number % shape.stages, (number / shape.stages - 1) & 1);
+            counter_expect(counter, bytes);
+            bulk_load(shared + number % shape.stages * shape.record,
+                      a.records + (record + c * p.value_heads) * r.bytes, bytes, counter);
         };
+        const int last = static_cast<int>(w.length - int64_t(chunks - 1) * kda64_rows);
         const auto fetch = [&](int c) {
             if (c < chunks) {
-                const int64_t left = w.length - int64_t(c) * kda64_rows;
-                kda64_fetch_values(a, v_at, left < kda64_rows ? static_cast<int>(left) : kda64_rows,
-                                   value, own_lane, own_v + c % 2 * kda64_warp_values);
+                const int thread = kda64_anew(static_cast<int>(threadIdx.x));
+                kda64_fetch_values(a, v_at, c + 1 < chunks ? kda64_rows : last, value, thread % 32,
+                                   shared + shape.v +
+                                       (thread / 32 * 2 + c % 2) * kda64_warp_values);
                 v_at += kda64_rows * p.v.t;
             }
             async_commit();
         };
+        const int64_t to = a.state_out != nullptr && w.state >= 0 // -1: there is none to write
+                               ? w.state * p.state_out.n + hv * p.state_out.h
+                               : -1;
         __syncthreads(); // the stages of the sequence before are read
-        for (int c = 0; c < ahead; ++c) fill();
+        for (int c = 0; c < ahead; ++c) fill(c);
         fetch(0);
         for (int c = 0; c < chunks; ++c) {
             const uint32_t number = used + static_cast<uint32_t>(c);
             const char *stage = shared + number % shape.stages * shape.record;
             // No barrier: warps drift apart, so that one multiplies while another packs and stores.
             counter_wait(counters + number % shape.stages, number / shape.stages & 1);
-            fill();
+            fill(c + ahead);
             fetch(c + 1);
-            const int lane = kda64_anew(own_lane);
+            const int thread = kda64_anew(static_cast<int>(threadIdx.x)), lane = thread % 32;
+            [[maybe_unused]] const int64_t at = record + c * p.value_heads;
             if constexpr (Keep)
-                kda64_keep<Keys>(a.states + record * kda64_tile_bytes(slices * shape.values, Keys),
-                                 static_cast<int>(value), lane, s);
+                kda64_keep<Keys>(a.states + at * kda64_tile_bytes(slices * shape.values, Keys),
+                                 value, lane, s);
             float x[8][mma_items_d] = {}, o[4][2][mma_items_d] = {};
             uint32_t u[4][4], u_rest[4][4], left[4][4], left_rest[4][4];
-            kda64_through_state<Keys, Keep ? kda64_queries::later : kda64_queries::here>(
-                stage, lane, s, x, o);
+            kda64_through_state<Keys, queries>(stage, lane, s, x, o);
             async_wait<1>(); // V of this chunk
             __syncwarp();    // of all lanes
             const auto *beta = reinterpret_cast<const float *>(stage + r.beta);
-            const char *v = own_v + c % 2 * kda64_warp_values;
+            const char *v = shared + shape.v + (thread / 32 * 2 + c % 2) * kda64_warp_values;
             if (p.v.type == scalar::bf16)
                 kda64_residual<scalar::bf16, Keep>(beta, v, lane, x, left, left_rest);
             else
@@ -321,15 +361,15 @@ __global__ void __launch_bounds__(32 * Warps)
             kda64_solve<Keep>(stage + r.m, lane, x, left, left_rest, u, u_rest);
             if constexpr (Keep) {
                 const int rows = kda64_tile_bytes(slices * shape.values, 64);
-                char *tile = a.written + record * rows;
-                kda64_keep_words(tile, static_cast<int>(value), lane, u);
-                record += p.value_heads;
+                kda64_keep_words(a.written + at * rows, value, lane, u);
+            }
+            if constexpr (queries == kda64_queries::apart) {
+                kda64_through_queries<Keys>(stage, lane, s, o);
+                kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
             }
             if constexpr (!Keep) {
                 kda64_add_within(stage + r.a, lane, u, o);
-                const int64_t count = w.length - int64_t(c) * kda64_rows;
-                kda64_put_output(a, o_at, count < kda64_rows ? static_cast<int>(count) : kda64_rows,
-                                 value, lane, o);
+                kda64_put_output(a, o_at, c + 1 < chunks ? kda64_rows : last, value, lane, o);
                 o_at += kda64_rows * p.o.t;
             }
             if constexpr (Keep)
@@ -337,13 +377,12 @@ __global__ void __launch_bounds__(32 * Warps)
             else
                 kda64_add_rows<Keys>(stage + r.kr, lane, u, s);
             __syncwarp(); // of all lanes
-            if (own_lane == 0) counter_arrive(left_by + number % shape.stages);
+            if (threadIdx.x % 32 == 0) counter_arrive(left_by + number % shape.stages);
         }
         used += static_cast<uint32_t>(chunks);
-        if (a.state_out != nullptr && w.state >= 0)
-            kda64_store_state<Keys>(p.state_out, a.state_out,
-                                    w.state * p.state_out.n + hv * p.state_out.h, value, p.dim_k,
-                                    p.dim_v, own_lane, s);
+        if (to >= 0)
+            kda64_store_state<Keys>(p.state_out, a.state_out, to, value, p.dim_k, p.dim_v, own_lane,
+                                    s);
     }
 #endif
 }

@@ -4,21 +4,20 @@
 //   layout   a block is a chunk and head of q and k with its value heads in turn; a warp has 16
 //            channels of 32 rows, transposed in accumulators, whose layout is that of operands of
 //            the next product: of pairs only the 64 x 64 coefficients are in shared memory
-//   pairs    by the levels of kda.chunk64_prep (chunk64_grad_pairs.cuh). In a level all pairs
-//   around
+//   pairs    by the levels of kda.chunk64_prep (chunk64_grad_pairs.cuh). In a level those around
 //            r have r between their anchor and one of them: nothing is subtracted in dg, and
 //            operands may be bf16 without matched rounding
 //   raw      q and k are what is stored; their norms and the scale are in P, F and the results
 //   dbeta    <w, u> / beta, or (1 - beta / scale) <w, u> of logits; no product with k+ S
 //   traffic  keys = values = 128: reads 160 KiB for a chunk and head, writes 48 KiB: 50 ns at 4.2
 //            TB/s on a whole device
-//   bound    issue: about 40000 instructions of warps a chunk and head, one exponential for each
-//            element; one block of 16 warps to an SM (estimates)
+//   bound    issue: 82000 instructions of warps a chunk and head (ncu on an H200, at 1.95 a cycle);
+//            one block of 16 warps to an SM, which 128 registers of a thread allow
 #pragma once
 
 #include "lib/cuda/common/cluster.cuh"
+#include "lib/cuda/kda/chunk64_grad_eights.cuh"
 #include "lib/cuda/kda/chunk64_grad_gates.cuh"
-#include "lib/cuda/kda/chunk64_grad_pairs.cuh"
 
 namespace plait::impl::cuda {
 
@@ -139,7 +138,7 @@ __device__ __forceinline__ void kda64_put_along(const kda64_own &own, const char
 }
 
 template <int Keys, bool Bf16>
-__global__ void __launch_bounds__(kda64_grad_threads(Keys))
+__global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Keys, Bf16))
     kda_chunk64_grad(const __grid_constant__ kda_chunk64_grad_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char shared[];
@@ -174,10 +173,8 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys))
             if (self == 0) {
                 *place = {at, h, hv, record, place->phase ^ 1};
                 counter_expect(counter, 2 * state_bytes + 2 * row_bytes);
-                bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes,
-                          counter);
-                bulk_load(shared + s.adjoints, a.adjoints + record * row_bytes, row_bytes,
-                          counter);
+                bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes, counter);
+                bulk_load(shared + s.adjoints, a.adjoints + record * row_bytes, row_bytes, counter);
                 bulk_load(shared + s.states, a.states + record * state_bytes, state_bytes, counter);
                 bulk_load(shared + s.gradients, a.gradients + record * state_bytes, state_bytes,
                           counter);

@@ -38,6 +38,10 @@ struct kda64_grad_shared {
 };
 
 PLAIT_HD constexpr int kda64_grad_threads(int keys) { return 4 * keys; }
+/// Of an SM, so that 16 warps have its registers; conversions of f16 take a few more.
+constexpr int kda64_grad_blocks(int keys, bool bf16) {
+    return bf16 ? 512 / kda64_grad_threads(keys) : 1;
+}
 /// What two halves of 16 channels tell one another: fragments of q, of k, of k, and sums.
 PLAIT_HD constexpr int kda64_grad_words(int keys) { return keys / 16 * 8 * 32 * 16; }
 

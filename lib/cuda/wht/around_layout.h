@@ -12,10 +12,9 @@
 namespace plait::impl {
 
 constexpr int wht_walk_threads = 256;
-constexpr int wht_walk_most_axes = 12;                          ///< outside a line
-constexpr int wht_walk_tile = 2048;                             ///< elements, at most
-constexpr int wht_walk_each = wht_walk_tile / wht_walk_threads; ///< of a thread
-constexpr int wht_walk_most_lines = 256;                        ///< of a tile
+constexpr int wht_walk_most_axes = 12;   ///< outside a line
+constexpr int wht_walk_tile = 2048;      ///< elements, at most
+constexpr int wht_walk_most_lines = 128; ///< of a tile
 
 template <int K> struct wht_walk_axis {
     int64_t length;
@@ -153,17 +152,27 @@ struct wht_factor_args {
     int64_t step[wht_widen_tensors]; ///< along the axis of the matrix
     int32_t order, bits;             ///< of the matrix; a tile has 2^bits columns
     bool transposed;
-    bool along;                       ///< lanes lie along the axis of the matrix
+    bool along;    ///< lanes lie along the axis of the matrix
+    bool products; ///< f32, 32 columns: entries are floats, an addition is a product and a sum
     wht_walk<wht_widen_tensors> walk; ///< over the columns
 };
 
-/// Shared memory: words, then bytes of signs: entry [k / 8][j], bit k % 8.
+/// Rows of a warp's block; rows of products in whole such blocks.
+constexpr int wht_factor_rows = 8;
+PLAIT_HD constexpr int wht_factor_padded(int order) {
+    return (order + wht_factor_rows - 1) / wht_factor_rows * wht_factor_rows;
+}
+
+/// Shared memory: words, then bytes of signs: entry [k / 8][j], bit k % 8; with `products` floats
+/// of the matrix instead, entry [j][k] of padded rows.
 PLAIT_HD constexpr int wht_factor_signs_at(const wht_factor_args &a, int number_bytes) {
     const int slots = a.order << a.bits; // wht_any_words
     return (number_bytes * (slots + (slots >> 5) + (slots >> 10) + 1) + 15) / 16 * 16;
 }
 PLAIT_HD constexpr int wht_factor_smem(const wht_factor_args &a, int number_bytes) {
-    return wht_factor_signs_at(a, number_bytes) + (a.order + 7) / 8 * a.order;
+    const int padded = wht_factor_padded(a.order);
+    return wht_factor_signs_at(a, number_bytes) +
+           (a.products ? 4 * padded * a.order : padded / 8 * a.order);
 }
 
 // ---- Results -> Y, AMAX, SCALES, HISTOGRAM ----------------------------------------------------

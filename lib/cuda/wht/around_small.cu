@@ -13,29 +13,25 @@
 
 namespace plait::impl::cuda {
 
-/// Calls use(number in the order of the walk, line, along it).
+/// Calls use(number in the order of the walk, where its line begins, place along it).
 template <int K, class Use>
-__device__ __forceinline__ void wht_walk_all(const wht_walk<K> &w, int64_t (*base)[K], Use use) {
-    for (int64_t tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
-        wht_walk_find(w, tile, base);
-        __syncthreads(); // the lines are found
+__device__ __forceinline__ void wht_walk_all(const wht_walk<K> &w, wht_walk_bases<K> &base,
+                                             Use use) {
+    wht_walk_tiles(w, base, [&](int64_t tile, const int64_t(*lines)[K]) {
         const int count = wht_walk_count(w, tile);
         const int64_t first = wht_walk_number(w, tile);
         for (int i = static_cast<int>(threadIdx.x); i < count; i += wht_walk_threads) {
             const int line = wht_walk_line(w, i);
-            use(first + i, line, i - line * w.part);
+            use(first + i, lines[line], i - line * w.part);
         }
-        __syncthreads(); // the lines are read
-    }
+    });
 }
 
 __global__ static void __launch_bounds__(wht_walk_threads)
     wht_groups(const __grid_constant__ wht_groups_args a) {
-    __shared__ int64_t base[wht_walk_most_lines][wht_groups_tensors];
-    wht_walk_all(a.walk, base, [&](int64_t number, int line, int along) {
-        const auto at = [&](int tensor) {
-            return base[line][tensor] + along * a.walk.step[tensor];
-        };
+    __shared__ wht_walk_bases<wht_groups_tensors> base;
+    wht_walk_all(a.walk, base, [&](int64_t number, const int64_t *line, int along) {
+        const auto at = [&](int tensor) { return line[tensor] + along * a.walk.step[tensor]; };
         if (a.amax_type == scalar::i64) {
             static_cast<int64_t *>(a.amax)[at(wht_groups_amax)] =
                 static_cast<const int64_t *>(a.largest)[number];
@@ -55,9 +51,9 @@ __global__ static void __launch_bounds__(wht_walk_threads)
 
 __global__ static void __launch_bounds__(wht_walk_threads)
     wht_clear(const __grid_constant__ wht_clear_args a) {
-    __shared__ int64_t base[wht_walk_most_lines][1];
-    wht_walk_all(a.walk, base, [&](int64_t, int line, int along) {
-        a.out[base[line][0] + along * a.walk.step[0]] = 0;
+    __shared__ wht_walk_bases<1> base;
+    wht_walk_all(a.walk, base, [&](int64_t, const int64_t *line, int along) {
+        a.out[line[0] + along * a.walk.step[0]] = 0;
     });
 }
 
@@ -74,18 +70,26 @@ __global__ static void __launch_bounds__(wht_walk_threads)
         for (int64_t k = begin + lane; k < end; k += 32) a.chains[k] = -1;
         __syncwarp(); // lane 0 reads what the others wrote
         if (begin >= end) continue;
-        for (int64_t r = (a.count - 1) / 32 * 32; r >= 0; r -= 32) {
-            int64_t place = -1;
-            if (r + lane < a.count)
-                place = wht_row_at(a.type, a.rows, (r + lane) * a.stride, a.places);
-            unsigned mine = __ballot_sync(0xffffffffu, place >= begin && place < end);
-            while (mine != 0) { // the last of them first
-                const int from = 31 - __clz(static_cast<int>(mine));
-                mine &= ~(1u << from);
-                const int64_t at = __shfl_sync(0xffffffffu, place, from);
-                if (lane != 0) continue;
-                a.chains[a.places + r + from] = a.chains[at];
-                a.chains[at] = r + from;
+        constexpr int ahead = 8; // loads on their way
+        const int64_t last = (a.count + 32 * ahead - 1) / (32 * ahead);
+        for (int64_t r = (last - 1) * 32 * ahead; r >= 0; r -= 32 * ahead) {
+            int64_t place[ahead];
+#pragma unroll
+            for (int q = 0; q < ahead; ++q) {
+                const int64_t k = r + 32 * q + lane;
+                place[q] = k < a.count ? wht_row_at(a.type, a.rows, k * a.stride, a.places) : -1;
+            }
+#pragma unroll
+            for (int q = ahead; q-- > 0;) {
+                unsigned mine = __ballot_sync(0xffffffffu, place[q] >= begin && place[q] < end);
+                while (mine != 0) { // the last of them first
+                    const int from = 31 - __clz(static_cast<int>(mine));
+                    mine &= ~(1u << from);
+                    const int64_t at = __shfl_sync(0xffffffffu, place[q], from);
+                    if (lane != 0) continue;
+                    a.chains[a.places + r + 32 * q + from] = a.chains[at];
+                    a.chains[at] = r + 32 * q + from;
+                }
             }
         }
     }

@@ -1,13 +1,14 @@
 // wht.factor: a dense matrix of +1 and -1 along one axis: factors of orders beyond those of wht.any
 // and the caller's own (FACTOR), with the input side of wht.widen. In place where w == x.
 //   y[k] = sum_j M[k][j] x[j], M or its transpose of order m up to 256.
-//   Tiling     m numbers of up to 32 columns in shared memory, 64 KB at most; a thread has eight
-//   rows
-//              of a column, so that it reads each word once for eight sums (wht_any_factor). Signs
-//              are eight to a byte, made once for a block. Blocks walk over tiles.
+//   Tiling     m numbers of up to 32 columns in shared memory, 64 KB at most. f32: the matrix
+//   beside
+//              them in floats where it fits, a lane has a column, a warp eight rows or more. Else a
+//              thread has eight rows of a column and their signs in a byte (wht_any_factor). Either
+//              table is made once for a block. Blocks walk over tiles.
 //   Traffic    each element once in, once out.
-//   Flops      m - 1 additions a number, about three instructions each: bound by arithmetic from
-//              m = 52 on, several times the time of the traffic at m = 172.
+//   Flops      m - 1 additions a number; by count f32 takes 1.3 instructions each, others 4 to 6:
+//              bound by arithmetic from about m = 50 on.
 //   Numbers    the accumulate type; integers wrap, or a whole sum that does not fit raises the
 //   flag. Offsets    64 bits.
 #include "lib/cuda/common/kernel_entry.cuh"
@@ -45,21 +46,64 @@ template <class T> __device__ __forceinline__ typename wht_kept<T>::type wht_wid
     }
 }
 
+/// Whether entry [k][j] of the matrix that is applied is -1.
+__device__ __forceinline__ bool wht_factor_entry(const wht_factor_args &a, int k, int j) {
+    const int row = a.transposed ? j : k, column = a.transposed ? k : j;
+    return a.matrix ? wht_sign_at(a.matrix, row * a.matrix_stride[0] + column * a.matrix_stride[1])
+                    : wht_factor_minus(a.rule, row, column);
+}
+
 __device__ __forceinline__ void wht_factor_signs(const wht_factor_args &a, uint8_t *signs) {
     const int m = a.order, count = (m + 7) / 8 * m;
     for (int n = static_cast<int>(threadIdx.x); n < count; n += wht_walk_threads) {
         const int block = n / m, j = n % m;
         uint32_t bits = 0;
-        for (int q = 0; q < 8 && 8 * block + q < m; ++q) {
-            const int k = 8 * block + q, row = a.transposed ? j : k, column = a.transposed ? k : j;
-            const bool minus =
-                a.matrix
-                    ? wht_sign_at(a.matrix, row * a.matrix_stride[0] + column * a.matrix_stride[1])
-                    : wht_factor_minus(a.rule, row, column);
-            bits |= static_cast<uint32_t>(minus) << q;
-        }
+        for (int q = 0; q < 8 && 8 * block + q < m; ++q)
+            bits |= static_cast<uint32_t>(wht_factor_entry(a, 8 * block + q, j)) << q;
         signs[n] = static_cast<uint8_t>(bits);
     }
+}
+
+__device__ __forceinline__ void wht_factor_floats(const wht_factor_args &a, float *entries) {
+    const int padded = wht_factor_padded(a.order), count = padded * a.order;
+    for (int n = static_cast<int>(threadIdx.x); n < count; n += wht_walk_threads) {
+        const int j = n / padded, k = n % padded;
+        entries[n] = k >= a.order ? 0.0f : wht_factor_entry(a, k, j) ? -1.0f : 1.0f;
+    }
+}
+
+/// A lane has a column, a warp `Blocks` of eight rows. A product with +-1 is exact: the bits are
+/// those of additions.
+template <int Blocks>
+__device__ __forceinline__ void wht_factor_products(int m, const float *entries, float *words) {
+    constexpr int warps = wht_walk_threads / 32, rows = wht_factor_rows;
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    const int padded = wht_factor_padded(m);
+    float sum[Blocks][rows] = {};
+    int first[Blocks];
+#pragma unroll
+    for (int b = 0; b < Blocks; ++b) first[b] = (warp + b * warps) * rows;
+    for (int j = 0; j < m; ++j) {
+        const float v = words[wht_any_word(static_cast<uint32_t>(j << 5 | lane))];
+#pragma unroll
+        for (int b = 0; b < Blocks; ++b) {
+            if (first[b] >= m) continue;
+            const auto *e = reinterpret_cast<const float4 *>(entries + j * padded + first[b]);
+            const float4 low = e[0], high = e[1];
+            const float by[rows] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+            for (int q = 0; q < rows; ++q) sum[b][q] = __fmaf_rn(v, by[q], sum[b][q]);
+        }
+    }
+    __syncthreads(); // the columns are read
+#pragma unroll
+    for (int b = 0; b < Blocks; ++b) {
+#pragma unroll
+        for (int q = 0; q < rows; ++q)
+            if (first[b] + q < m)
+                words[wht_any_word(static_cast<uint32_t>((first[b] + q) << 5 | lane))] = sum[b][q];
+    }
+    __syncthreads(); // all columns are written
 }
 
 template <wht_any_number N>
@@ -68,15 +112,18 @@ __global__ void __launch_bounds__(wht_walk_threads)
     using T = typename wht_any_type<N>::type;
     using K = typename wht_kept<T>::type;
     extern __shared__ __align__(16) char shared[];
-    __shared__ int64_t base[wht_walk_most_lines][wht_widen_tensors];
+    __shared__ wht_walk_bases<wht_widen_tensors> base;
     T *words = reinterpret_cast<T *>(shared);
     auto *signs = reinterpret_cast<uint8_t *>(shared + wht_factor_signs_at(a, sizeof(T)));
     const auto &w = a.walk;
     const int slots = a.order << a.bits, columns = 1 << a.bits;
     bool lost = false;
-    wht_factor_signs(a, signs);
+    if (a.products)
+        wht_factor_floats(a, reinterpret_cast<float *>(signs));
+    else
+        wht_factor_signs(a, signs);
     /// Calls use(slot, offsets of each tensor) for each element, lanes along the smaller stride.
-    const auto for_each = [&](int count, auto use) {
+    const auto for_each = [&](const int64_t(*base)[wht_widen_tensors], int count, auto use) {
         for (int n = static_cast<int>(threadIdx.x); n < slots; n += wht_walk_threads) {
             const int column = a.along ? n / a.order : n & (columns - 1);
             const int j = a.along ? n % a.order : n >> a.bits;
@@ -87,11 +134,9 @@ __global__ void __launch_bounds__(wht_walk_threads)
                 });
         }
     };
-    for (int64_t tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
-        wht_walk_find(w, tile, base);
-        __syncthreads(); // the lines are found
+    wht_walk_tiles(w, base, [&](int64_t tile, const int64_t(*lines)[wht_widen_tensors]) {
         const int count = wht_walk_count(w, tile);
-        for_each(count, [&](uint32_t word, bool inside, auto at) {
+        for_each(lines, count, [&](uint32_t word, bool inside, auto at) {
             K v{};
             if (inside) {
                 v = wht_source_load<K>(a.source.x, a.x, at(wht_widen_x));
@@ -102,13 +147,26 @@ __global__ void __launch_bounds__(wht_walk_threads)
             words[word] = wht_narrow<T>(v, lost);
         });
         __syncthreads(); // the tile is loaded, the signs are there
-        wht_any_factor(a.order, a.bits, signs, words, lost);
-        for_each(count, [&](uint32_t word, bool inside, auto at) {
+        bool done = false;
+        if constexpr (N == wht_any_number::f32) {
+            const auto *entries = reinterpret_cast<const float *>(signs);
+            done = a.products;
+            if (done && a.order <= 64) {
+                wht_factor_products<1>(a.order, entries, words);
+            } else if (done && a.order <= 128) {
+                wht_factor_products<2>(a.order, entries, words);
+            } else if (done && a.order <= 192) {
+                wht_factor_products<3>(a.order, entries, words);
+            } else if (done) {
+                wht_factor_products<4>(a.order, entries, words);
+            }
+        }
+        if (!done) wht_any_factor(a.order, a.bits, signs, words, lost);
+        for_each(lines, count, [&](uint32_t word, bool inside, auto at) {
             if (inside)
                 wht_number_store(a.source.w, a.w, at(wht_widen_w), wht_wide(words[word]), lost);
         });
-        __syncthreads(); // the lines and words are read
-    }
+    });
     if constexpr (wht_any_is_checked(N)) {
         if (lost) atomicOr(a.overflow, 1);
     }

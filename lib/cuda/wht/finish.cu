@@ -4,8 +4,8 @@
 //   Traffic    each result in once, each element of Y out once; groups and bins stay on the chip
 //              where lines are long. With SCALES the results are read twice: a group's largest
 //              comes first. Bound by memory; 20 to 40 instructions an element.
-//   Tiling     blocks walk over tiles of 2048 elements along the innermost axis of Y, eight of
-//              them for a thread, loaded before the first is used.
+//   Tiling     blocks walk over tiles of 2048 elements along the innermost axis of Y; a
+//              thread loads four before it uses the first.
 //   Largest    by its bits: those of magnitudes are in their order, NaN above Inf. A thread, then a
 //              warp, then one atomic maximum in memory: no order of threads changes it.
 //   Histogram  counters of a block in shared memory where the bins of a tile fit, added to memory
@@ -103,126 +103,198 @@ struct wht_bins {
     }
 };
 
-template <class T>
-__device__ __forceinline__ T wht_result_load(const wht_finish_args &a, int64_t i) {
-    if constexpr (std::is_same_v<T, wht_whole>) {
-        return wht_source_load<T>(a.w_type, a.w, i);
+/// Numbers as they are kept.
+template <class T> struct wht_kept_load {
+    static __device__ __forceinline__ T load(const void *base, int64_t i) {
+        return static_cast<const T *>(base)[i];
+    }
+};
+template <class T, class Use> __device__ __forceinline__ void wht_kept_types(scalar type, Use use) {
+    if constexpr (!std::is_same_v<T, wht_whole>) {
+        use(wht_kept_load<T>{});
+    } else if (type == scalar::i32) {
+        use(wht_whole_load<int32_t>{});
     } else {
-        return static_cast<const T *>(a.w)[i];
+        use(wht_whole_load<int64_t>{});
     }
 }
 
-/// The result as Y has it, its largest magnitude counting before the rounding.
-template <class T>
-__device__ __forceinline__ void wht_result_store(const wht_finish_args &a, int64_t i, T v,
-                                                 int64_t group, bool paired, bool &lost) {
-    if constexpr (std::is_floating_point_v<T>) {
-        if (a.scales) v /= static_cast<T>(__ldg(a.scales + group));
-        if (a.y_type == scalar::e4m3) {
-            static_cast<uint8_t *>(a.y)[i] = wht_round_e4m3(v);
-            return;
+/// What a block carries from tile to tile.
+template <class T> struct wht_finish_state {
+    wht_largest<typename wht_size<T>::type> largest;
+    wht_bins bins;
+    int64_t counted; ///< where the counters of a single line belong
+    bool lost;
+};
+
+/// Elements first, first + 256, ... of a thread, below `count` of a tile.
+template <class T, bool Alone> struct wht_finish_part {
+    static constexpr int each = wht_walk_each<Alone>;
+    const wht_finish_args &a;
+    const int64_t (*base)[wht_finish_tensors];
+    int first, count;
+    T v[each];
+
+    __device__ __forceinline__ int element(int q) const { return first + q * wht_walk_threads; }
+    __device__ __forceinline__ bool has(int q) const { return element(q) < count; }
+    __device__ __forceinline__ int64_t at(int q, int tensor) const {
+        return wht_walk_place<Alone>(a.walk, base, element(q), tensor);
+    }
+
+    __device__ __forceinline__ void load() {
+        wht_kept_types<T>(a.w_type, [&](auto from) {
+            if (a.rows_type == scalar::none) {
+#pragma unroll
+                for (int q = 0; q < each; ++q) {
+                    v[q] = T{};
+                    if (has(q)) v[q] = decltype(from)::load(a.w, at(q, wht_finish_w));
+                }
+                return;
+            }
+#pragma unroll
+            for (int q = 0; q < each; ++q) {
+                v[q] = T{};
+                if (!has(q)) continue;
+                const int64_t place =
+                    wht_row_at(a.rows_type, a.rows, at(q, wht_finish_rows), a.places);
+                if (place >= 0)
+                    v[q] = decltype(from)::load(a.w, at(q, wht_finish_w) + place * a.place_step);
+            }
+        });
+        if (a.diag_type == scalar::none) return;
+#pragma unroll
+        for (int q = 0; q < each; ++q)
+            if (has(q))
+                v[q] = wht_times_diag(v[q], a.diag_type, a.diag, at(q, wht_finish_diag), true);
+    }
+
+    /// AMAX and HISTOGRAM see what Y has.
+    __device__ __forceinline__ void wrap(bool &lost) {
+        if (a.y_type != scalar::i32) return;
+#pragma unroll
+        for (int q = 0; q < each; ++q) {
+            const auto wrapped = static_cast<int32_t>(static_cast<uint64_t>(v[q].v));
+            lost |= wrapped != v[q].v;
+            v[q].v = wrapped;
         }
     }
-    wht_any_types<T>::pick(
-        a.y_type, [&](auto stored_as) { decltype(stored_as)::store(a.y, i, v, paired, lost); });
+    __device__ __forceinline__ void count_bins(const wht_bins &bins) const {
+#pragma unroll
+        for (int q = 0; q < each; ++q)
+            if (has(q))
+                bins.add(v[q].v, Alone ? 0 : wht_walk_line(a.walk, element(q)),
+                         at(q, wht_finish_bins));
+    }
+
+    /// Before the rounding; by whole warps.
+    template <class B> __device__ __forceinline__ void sizes(wht_largest<B> &largest) const {
+        if (a.walk.step[wht_finish_group] != 0) { // neighbours are in groups of their own
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (has(q) && wht_size_of(v[q]) > 0)
+                    atomicMax(largest.out + at(q, wht_finish_group), wht_size_of(v[q]));
+        } else if constexpr (Alone) {
+#pragma unroll
+            for (int q = 0; q < each; ++q) // 0 behind the tile
+                largest.top = wht_larger(largest.top, wht_size_of(v[q]));
+        } else {
+#pragma unroll
+            for (int q = 0; q < each; ++q) {
+                const int line = has(q) ? wht_walk_line(a.walk, element(q)) : 0;
+                const int along = element(q) - line * a.walk.part;
+                largest.add_lines(wht_size_of(v[q]), base[line][wht_finish_group], along,
+                                  has(q) ? a.walk.part - along : 1);
+            }
+        }
+    }
+
+    __device__ __forceinline__ void store(bool &lost) {
+        if constexpr (std::is_floating_point_v<T>) {
+            if (a.scales) {
+#pragma unroll
+                for (int q = 0; q < each; ++q)
+                    if (has(q)) v[q] /= static_cast<T>(__ldg(a.scales + at(q, wht_finish_group)));
+            }
+            if (a.y_type == scalar::e4m3) {
+#pragma unroll
+                for (int q = 0; q < each; ++q)
+                    if (has(q))
+                        static_cast<uint8_t *>(a.y)[at(q, wht_finish_y)] = wht_round_e4m3(v[q]);
+                return;
+            }
+        }
+        const bool paired = reinterpret_cast<uintptr_t>(a.y) % sizeof(T) == 0;
+        wht_any_types<T>::pick(a.y_type, [&](auto stored_as) {
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (has(q))
+                    decltype(stored_as)::store(a.y, at(q, wht_finish_y), v[q], paired, lost);
+        });
+    }
+};
+
+template <class T, bool Alone>
+__device__ __forceinline__ void wht_finish_tile(const wht_finish_args &a, int64_t tile,
+                                                const int64_t (*base)[wht_finish_tensors],
+                                                wht_finish_state<T> &s) {
+    const auto &w = a.walk;
+    const int count = wht_walk_count(w, tile);
+    const bool shared_bins = a.histogram != nullptr && s.bins.shared;
+    if (Alone && shared_bins && s.counted != base[0][wht_finish_bins]) {
+        if (s.counted >= 0) {
+            s.bins.flush(1, [&](int) { return s.counted; });
+            __syncthreads(); // the counters are 0
+        }
+        s.counted = base[0][wht_finish_bins];
+    }
+    if (Alone && a.largest && w.step[wht_finish_group] == 0 &&
+        s.largest.group != base[0][wht_finish_group]) {
+        if (s.largest.group >= 0) s.largest.flush();
+        s.largest.group = base[0][wht_finish_group];
+    }
+    constexpr int step = wht_walk_each<Alone> * wht_walk_threads;
+    for (int i = 0; i < count; i += step) {
+        wht_finish_part<T, Alone> part{a, base, i + static_cast<int>(threadIdx.x), count, {}};
+        part.load();
+        if constexpr (std::is_same_v<T, wht_whole>) {
+            part.wrap(s.lost);
+            if (a.histogram) part.count_bins(s.bins);
+        }
+        if (a.largest) part.sizes(s.largest);
+        if (a.stores) part.store(s.lost);
+    }
+    if (Alone || !shared_bins) return;
+    __syncthreads(); // the tile is counted
+    const int64_t left = w.lines - tile * w.lines_per_tile;
+    s.bins.flush(left < w.lines_per_tile ? static_cast<int>(left) : w.lines_per_tile,
+                 [&](int line) { return base[line][wht_finish_bins]; });
 }
 
 template <class T>
 __global__ void __launch_bounds__(wht_walk_threads)
     wht_finish(const __grid_constant__ wht_finish_args a) {
     using B = typename wht_size<T>::type;
-    __shared__ int64_t base[wht_walk_most_lines][wht_finish_tensors];
-    __shared__ unsigned int counters[wht_finish_most_bins];
-    const auto &w = a.walk;
-    const bool alone = w.lines_per_tile == 1;
-    const bool sized = a.largest != nullptr, binned = a.histogram != nullptr;
-    const bool paired = reinterpret_cast<uintptr_t>(a.y) % sizeof(T) == 0;
-    wht_largest<B> largest{static_cast<B *>(a.largest), -1, 0};
-    const wht_bins bins{a, counters,
-                        w.step[wht_finish_bins] == 0 &&
-                            a.bins * w.lines_per_tile <= wht_finish_most_bins};
-    int64_t counted = -1; // where the counters of a single line belong
-    bool lost = false;
-    if (binned)
-        for (int i = static_cast<int>(threadIdx.x); i < wht_finish_most_bins; i += wht_walk_threads)
-            counters[i] = 0;
-    for (int64_t tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
-        wht_walk_find(w, tile, base);
-        __syncthreads(); // the lines are found, the counters are 0
-        const int count = wht_walk_count(w, tile);
-        const auto at = [&](int line, int along, int tensor) {
-            return base[line][tensor] + along * w.step[tensor];
-        };
-        if (alone && sized && w.step[wht_finish_group] == 0 &&
-            largest.group != base[0][wht_finish_group]) {
-            if (largest.group >= 0) largest.flush();
-            largest.group = base[0][wht_finish_group];
-        }
-        if (alone && binned && bins.shared && counted != base[0][wht_finish_bins]) {
-            if (counted >= 0) {
-                bins.flush(1, [&](int) { return counted; });
-                __syncthreads(); // the counters are 0
-            }
-            counted = base[0][wht_finish_bins];
-        }
-        T v[wht_walk_each];
-#pragma unroll
-        for (int q = 0; q < wht_walk_each; ++q) {
-            const int i = static_cast<int>(threadIdx.x) + q * wht_walk_threads;
-            const int line = wht_walk_line(w, i), along = i - line * w.part;
-            v[q] = T{};
-            if (i >= count) continue;
-            int64_t from = at(line, along, wht_finish_w);
-            if (a.rows_type != scalar::none) {
-                const int64_t place =
-                    wht_row_at(a.rows_type, a.rows, at(line, along, wht_finish_rows), a.places);
-                if (place < 0) continue; // 0
-                from += place * a.place_step;
-            }
-            v[q] = wht_result_load<T>(a, from);
-        }
-#pragma unroll
-        for (int q = 0; q < wht_walk_each; ++q) {
-            const int i = static_cast<int>(threadIdx.x) + q * wht_walk_threads;
-            const bool active = i < count;
-            const int line = active ? wht_walk_line(w, i) : 0, along = i - line * w.part;
-            const int64_t group = at(line, along, wht_finish_group);
-            if (active && a.diag_type != scalar::none)
-                v[q] = wht_times_diag(v[q], a.diag_type, a.diag, at(line, along, wht_finish_diag),
-                                      true);
-            if constexpr (std::is_same_v<T, wht_whole>) {
-                if (a.y_type == scalar::i32) { // AMAX and HISTOGRAM see what Y has
-                    const auto wrapped = static_cast<int32_t>(static_cast<uint64_t>(v[q].v));
-                    lost |= wrapped != v[q].v;
-                    v[q].v = wrapped;
-                }
-                if (active && binned) bins.add(v[q].v, line, at(line, along, wht_finish_bins));
-            }
-            if (sized) {
-                const B size = active ? wht_size_of(v[q]) : 0;
-                if (w.step[wht_finish_group] != 0) {
-                    if (active && size > 0) atomicMax(largest.out + group, size);
-                } else if (alone) {
-                    largest.top = wht_larger(largest.top, size);
-                } else {
-                    largest.add_lines(size, group, along, active ? w.part - along : 1);
-                }
-            }
-            if (active && a.stores)
-                wht_result_store(a, at(line, along, wht_finish_y), v[q], group, paired, lost);
-        }
-        __syncthreads(); // the lines are read, the tile is counted
-        if (!alone && binned && bins.shared) {
-            const int64_t left = w.lines - tile * w.lines_per_tile;
-            bins.flush(left < w.lines_per_tile ? static_cast<int>(left) : w.lines_per_tile,
-                       [&](int line) { return base[line][wht_finish_bins]; });
-            __syncthreads(); // the lines are read again
-        }
-    }
-    if (largest.group >= 0) largest.flush();
-    if (counted >= 0) bins.flush(1, [&](int) { return counted; });
+    constexpr int most_bins = std::is_same_v<T, wht_whole> ? wht_finish_most_bins : 1;
+    __shared__ wht_walk_bases<wht_finish_tensors> base;
+    __shared__ unsigned int counters[most_bins];
+    wht_finish_state<T> s{
+        {static_cast<B *>(a.largest), -1, 0},
+        {a, counters,
+         a.walk.step[wht_finish_bins] == 0 && a.bins * a.walk.lines_per_tile <= most_bins},
+        -1,
+        false};
+    for (int i = static_cast<int>(threadIdx.x); i < most_bins; i += wht_walk_threads)
+        counters[i] = 0; // the walk begins with a barrier
+    wht_walk_tiles(a.walk, base, [&](int64_t tile, const int64_t(*lines)[wht_finish_tensors]) {
+        if (a.walk.lines_per_tile == 1)
+            wht_finish_tile<T, true>(a, tile, lines, s);
+        else
+            wht_finish_tile<T, false>(a, tile, lines, s);
+    });
+    if (s.largest.group >= 0) s.largest.flush();
     if constexpr (std::is_same_v<T, wht_whole>) {
-        if (lost && a.overflow) atomicOr(a.overflow, 1);
+        if (s.counted >= 0) s.bins.flush(1, [&](int) { return s.counted; });
+        if (s.lost && a.overflow) atomicOr(a.overflow, 1);
     }
 }
 

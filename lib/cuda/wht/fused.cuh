@@ -111,6 +111,48 @@ __device__ __forceinline__ void wht_fused_extra(const wht_fused_args &args, wht_
     });
 }
 
+/// SIGNS of all that a thread holds in a phase in natural order, a bit for each element: the same
+/// for every tile of a block that walks over long rows.
+template <class Case> struct wht_fused_mask {
+    static constexpr int items = 1 << Case::config().tile.log_items;
+    static constexpr int count = items << Case::config().log_rounds;
+    uint32_t bits[(count + 31) / 32] = {};
+
+    template <int Phase, int LogVec>
+    __device__ __forceinline__ void load(const wht_fused_args &args) {
+        constexpr wht_block_config c = Case::config();
+        const auto *words = static_cast<const uint32_t *>(args.signs);
+        const uint32_t thread = wht_fused_thread<Case, Phase>();
+#pragma unroll
+        for (int n = 0; n < count; n += 1 << LogVec) {
+            constexpr wht_block_config k = Case::config();
+            const uint32_t index = thread | tile_item_part(k.tile, Phase, n % items) |
+                                   static_cast<uint32_t>(n / items) << k.tile.log_tile;
+            const uint32_t some = __ldg(words + (index >> 5)) >> (index & 31u);
+            bits[n / 32] |= (some & bit_range(0, 1 << LogVec)) << (n % 32);
+        }
+        static_assert(c.tile.log_tile <= c.log_n, "one row");
+    }
+
+    template <class T, int Rounds>
+    __device__ __forceinline__ void apply(T (&a)[Rounds][items]) const {
+        uint32_t word = 0;
+#pragma unroll
+        for (int n = 0; n < count; ++n) {
+            if (n % 32 == 0) { // or registers would keep the sign of each element
+                word = bits[n / 32];
+                make_opaque(word);
+            }
+            T &v = a[n / items][n % items];
+            if constexpr (sizeof(T) == 4) {
+                v = __uint_as_float(__float_as_uint(v) ^ (word << (31 - n % 32) & 0x80000000u));
+            } else {
+                v = (word >> (n % 32) & 1u) != 0 ? -v : v;
+            }
+        }
+    }
+};
+
 template <scalar S, int LogVec, class T>
 __device__ __forceinline__ void wht_fused_put(const wht_fused_args &args, int64_t at, T scale,
                                               const T *v) {
@@ -124,8 +166,8 @@ __device__ __forceinline__ void wht_fused_put(const wht_fused_args &args, int64_
 
 template <class Case, int Rounds, int Items, class T>
 __device__ __forceinline__ void wht_fused_store(const wht_fused_args &args,
-                                                const wht_block_rows &rows, T scale,
-                                                T (&a)[Rounds][Items]) {
+                                                const wht_block_rows &rows, wht_any_extra extra,
+                                                T scale, T (&a)[Rounds][Items]) {
     constexpr wht_block_config c = Case::config();
     constexpr int v = wht_min(c.tile.log_vec_y, c.log_n), last = c.tile.phases - 1;
     constexpr scalar S = c.y;
@@ -133,7 +175,7 @@ __device__ __forceinline__ void wht_fused_store(const wht_fused_args &args,
 #pragma unroll
     for (int i = 0; i < Rounds; ++i) {
         const auto column = static_cast<uint32_t>(i) << c.tile.log_tile;
-        wht_fused_extra<Case, last, v>(args, args.extra[1], rows, column, a[i]);
+        wht_fused_extra<Case, last, v>(args, extra, rows, column, a[i]);
         const int64_t origin = rows.first * stride + column;
         wht_fused_each<Case, last, v>(rows, [&](int j, uint32_t e) {
             wht_fused_put<S, v>(args, origin + wht_block_offset(Case::config(), e, stride), scale,
@@ -199,6 +241,19 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     T a[rounds][1 << c.tile.log_items];
     start_successor();
     const int64_t first = wait_for_predecessor();
+    // Long rows: few blocks, which would all wait for the bits of each tile.
+    constexpr bool masked = wht_fused_walks(c);
+    wht_any_extra in = args.extra[0], out = args.extra[1];
+    const bool mask_in = masked && in == wht_any_extra::signs;
+    const bool mask_out = masked && !Case::ordered && out == wht_any_extra::signs;
+    wht_fused_mask<Case> mask;
+    if constexpr (masked) {
+        constexpr int last = c.tile.phases - 1;
+        if (mask_in) mask.template load<0, c.tile.log_vec_x>(args);
+        if (mask_out) mask.template load<last, Case::ordered ? 0 : c.tile.log_vec_y>(args);
+        if (mask_in) in = wht_any_extra::none;
+        if (mask_out) out = wht_any_extra::none;
+    }
     for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
         const wht_block_rows rows = wht_block_tile_rows(c, tile, args.rows);
 #pragma unroll
@@ -212,10 +267,16 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
 #pragma unroll
         for (int i = 0; i < rounds; ++i)
             wht_fused_extra<Case, 0, wht_min(c.tile.log_vec_x, c.log_n)>(
-                args, args.extra[0], rows, static_cast<uint32_t>(i) << c.tile.log_tile, a[i]);
+                args, in, rows, static_cast<uint32_t>(i) << c.tile.log_tile, a[i]);
+        if constexpr (masked) {
+            if (mask_in) mask.apply(a);
+        }
         transform_tiles<Case>(a, shared, tile != first);
         if constexpr (!Case::ordered) {
-            wht_fused_store<Case>(args, rows, scale, a);
+            if constexpr (masked) {
+                if (mask_out) mask.apply(a);
+            }
+            wht_fused_store<Case>(args, rows, out, scale, a);
         } else {
             constexpr int groups = rounds << c.tile.log_items >> wht_fused_store_bits(c);
             constexpr auto each = std::make_integer_sequence<int, groups>();

@@ -51,6 +51,8 @@ PLAIT_HD constexpr tile_layout wht_fused_tile(int log_tile, int log_items, int l
         t.phase[2].regs = bit_range(lo, lo + others) | bit_range(b - w, b);
         t.phase[2].lanes = bit_range(b - w - 5, b - w);
         t.phase[1].regs = bit_range(lo + others, lo + others + r);
+        // four bits below them: bit 9 has the bank that those leave
+        if (!wide && lo + others == 4 && b > 9) t.phase[1].lanes = bit_range(0, 4) | 1u << 9;
         break;
     }
     const uint32_t left = bit_range(0, b) & ~t.phase[0].regs;
@@ -70,6 +72,13 @@ constexpr bool wht_fused_exists(scalar x, int log_n) {
 
 PLAIT_HD constexpr wht_block_config wht_fused_config_of(scalar x, int log_n, bool ordered) {
     wht_block_choice choice = wht_block_choose(x, log_n, true);
+    const bool wide = wht_is_wide(x), half = wht_is_half(x);
+    // A warp that holds the row has no lanes on the bits next to those of a store: half sectors.
+    if (ordered && !half && (log_n == 10 || log_n == 9)) {
+        choice.log_items = log_n == 9 && wide ? 3 : 4;
+        choice.log_tile = log_n == 9 && !wide ? 11 : log_n;
+        choice.blocks_per_sm = 65536 / (wide ? 96 : 64) >> (choice.log_tile - choice.log_items);
+    }
     if (ordered && log_n > 5 + choice.log_items) { // a tile of a single row
         choice.blocks_per_sm <<= choice.log_tile - (log_n - choice.log_rounds);
         choice.log_tile = log_n - choice.log_rounds;
@@ -78,10 +87,15 @@ PLAIT_HD constexpr wht_block_config wht_fused_config_of(scalar x, int log_n, boo
     wht_block_config c = wht_block_make(x, x, log_n, true, choice);
     if (ordered && c.tile.phases == 3) {
         c.tile = wht_fused_tile(c.tile.log_tile, choice.log_items, wht_log_vec(x),
-                                wht_log_vec(x) - choice.log_rounds, wht_is_wide(x));
+                                wht_log_vec(x) - choice.log_rounds, wide);
         c.tile.rounds_last = true; // the last bit of a row is the first of its place
     }
     return c;
+}
+
+/// Blocks walk over long rows and keep the bits of SIGNS; f32 n = 2^15 has no registers for them.
+PLAIT_HD constexpr bool wht_fused_walks(const wht_block_config &c) {
+    return c.log_rounds > 0 && !(c.x == scalar::f32 && c.log_n == 15);
 }
 
 /// log2 of the elements of a store in another order: top bits of a row that the registers hold.
@@ -159,6 +173,7 @@ inline bool wht_fused_launch(scalar x, int log_n, bool ordered, wht_launch *out)
     out->smem_bytes = wht_block_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = wht_block_rows_per_tile(c);
+    out->persistent = wht_fused_walks(c);
     return true;
 }
 

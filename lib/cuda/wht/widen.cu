@@ -3,8 +3,8 @@
 // that name it, in their order, 0 where there is none.
 //   Traffic    each element of X in once, each number out once; the diagonal and SIGNS once each
 //              where they differ per element. Nothing else is done: bound by memory.
-//   Tiling     blocks walk over tiles of 2048 elements along the innermost axis of Y, eight of
-//              them for a thread, loaded before the first is used. Chains are followed one by one.
+//   Tiling     blocks walk over tiles of 2048 elements along the innermost axis of Y; a
+//              thread loads four before it uses the first. Chains are followed one by one.
 //   Numbers    the accumulate type. Integers in 64 bits, a sum of entries in 96: a number that does
 //              not fit the kept type raises the flag, since then some result does not fit either.
 //   Offsets    64 bits.
@@ -26,46 +26,69 @@ __device__ T wht_widen_chain(const wht_widen_args &a, int64_t x, int64_t sign, i
     return sum.result(lost);
 }
 
+/// Elements first, first + 256, ... of the thread, below `count`.
+template <bool Alone, class T>
+__device__ __forceinline__ void wht_widen_part(const wht_widen_args &a, int first, int count,
+                                               const int64_t (*base)[wht_widen_tensors],
+                                               bool &lost) {
+    constexpr int each = wht_walk_each<Alone>;
+    const auto element = [&](int q) { return first + q * wht_walk_threads; };
+    const auto at = [&](int q, int tensor) {
+        return wht_walk_place<Alone>(a.walk, base, element(q), tensor);
+    };
+    T v[each];
+    if (a.source.gathers) {
+#pragma unroll
+        for (int q = 0; q < each; ++q)
+            if (element(q) < count)
+                v[q] = wht_widen_chain<T>(a, at(q, wht_widen_x), at(q, wht_widen_signs),
+                                          at(q, wht_widen_diag), at(q, wht_widen_place), lost);
+    } else {
+        wht_source_types<T>(a.source.x, [&](auto from) {
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (element(q) < count) v[q] = decltype(from)::load(a.x, at(q, wht_widen_x));
+        });
+        if (a.source.signs) {
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (element(q) < count && wht_sign_at(a.signs, at(q, wht_widen_signs)))
+                    v[q] = wht_negative(v[q], lost);
+        }
+        if (a.source.diag != scalar::none) {
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (element(q) < count)
+                    v[q] = wht_times_diag(v[q], a.source.diag, a.diag, at(q, wht_widen_diag),
+                                          a.source.conj);
+        }
+    }
+#pragma unroll
+    for (int q = 0; q < each; ++q)
+        if (element(q) < count) wht_number_store(a.source.w, a.w, at(q, wht_widen_w), v[q], lost);
+}
+
+template <bool Alone, class T>
+__device__ __forceinline__ void wht_widen_tile(const wht_widen_args &a, int count,
+                                               const int64_t (*base)[wht_widen_tensors],
+                                               bool &lost) {
+    constexpr int step = wht_walk_each<Alone> * wht_walk_threads;
+    for (int i = 0; i < count; i += step)
+        wht_widen_part<Alone, T>(a, i + static_cast<int>(threadIdx.x), count, base, lost);
+}
+
 template <class T>
 __global__ void __launch_bounds__(wht_walk_threads)
     wht_widen(const __grid_constant__ wht_widen_args a) {
-    __shared__ int64_t base[wht_walk_most_lines][wht_widen_tensors];
-    const auto &w = a.walk;
+    __shared__ wht_walk_bases<wht_widen_tensors> base;
     bool lost = false;
-    for (int64_t tile = blockIdx.x; tile < w.tiles; tile += gridDim.x) {
-        wht_walk_find(w, tile, base);
-        __syncthreads(); // the lines are found
-        const int count = wht_walk_count(w, tile);
-        const auto at = [&](int line, int along, int tensor) {
-            return base[line][tensor] + along * w.step[tensor];
-        };
-        T v[wht_walk_each];
-        if (!a.source.gathers) {
-#pragma unroll
-            for (int q = 0; q < wht_walk_each; ++q) {
-                const int i = static_cast<int>(threadIdx.x) + q * wht_walk_threads;
-                const int line = wht_walk_line(w, i), along = i - line * w.part;
-                v[q] = T{};
-                if (i < count)
-                    v[q] = wht_source_load<T>(a.source.x, a.x, at(line, along, wht_widen_x));
-            }
-        }
-#pragma unroll
-        for (int q = 0; q < wht_walk_each; ++q) {
-            const int i = static_cast<int>(threadIdx.x) + q * wht_walk_threads;
-            const int line = wht_walk_line(w, i), along = i - line * w.part;
-            if (i >= count) continue;
-            const int64_t sign = at(line, along, wht_widen_signs);
-            const int64_t diag = at(line, along, wht_widen_diag);
-            if (a.source.gathers)
-                v[q] = wht_widen_chain<T>(a, at(line, along, wht_widen_x), sign, diag,
-                                          at(line, along, wht_widen_place), lost);
-            else
-                v[q] = wht_source_sides(a.source, v[q], a.signs, sign, a.diag, diag, lost);
-            wht_number_store(a.source.w, a.w, at(line, along, wht_widen_w), v[q], lost);
-        }
-        __syncthreads(); // the lines are read
-    }
+    wht_walk_tiles(a.walk, base, [&](int64_t tile, const int64_t(*lines)[wht_widen_tensors]) {
+        const int count = wht_walk_count(a.walk, tile);
+        if (a.walk.lines_per_tile == 1)
+            wht_widen_tile<true, T>(a, count, lines, lost);
+        else
+            wht_widen_tile<false, T>(a, count, lines, lost);
+    });
     if constexpr (std::is_same_v<T, wht_whole>) {
         if (lost && a.overflow) atomicOr(a.overflow, 1);
     }
