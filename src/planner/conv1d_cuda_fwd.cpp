@@ -335,8 +335,7 @@ btc_pairs btc_pairs_of(const conv1d_problem &p) {
 }
 
 int64_t btc_groups(const conv1d_problem &p) {
-    const btc_pairs pairs = btc_pairs_of(p);
-    if (pairs != btc_pairs::none)
+    if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
         return conv1d_btc_pairs_groups(p.channels, pairs == btc_pairs::odd);
     return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
 }
@@ -392,8 +391,7 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
-        const btc_pairs pairs = btc_pairs_of(p);
-        if (pairs != btc_pairs::none)
+        if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
             return conv1d_fwd_btc_pairs_launch(args, pairs == btc_pairs::odd);
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });
