@@ -256,7 +256,7 @@ wht_any_plan plan_wht_any(const wht_problem &p, const profile &device) {
         }
     }
     // The fewest passes; of those the smallest tiles, so that the passes share the stages.
-    const wht_any_number number = wht_any_number_of(p.x, p.y, p.overflow);
+    const wht_any_number number = wht_any_number_of(p);
     const int bytes = scalar_bytes(wht_any_number_type(number));
     const auto plan_with = [&](int log_cap) {
         wht_any_plan plan = planner_of_passes(p, device, int64_t{1} << log_cap).make();

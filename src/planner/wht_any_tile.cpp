@@ -21,7 +21,7 @@ int wht_any_bits(int64_t n) {
 }
 
 wht_any_tile::wht_any_tile(const wht_problem &p, const profile &device, int64_t cap)
-    : p_(p), number_(wht_any_number_of(p.x, p.y, p.overflow)),
+    : p_(p), number_(wht_any_number_of(p)),
       work_(p.order != wht_order::natural || wht_any_number_type(number_) != p.y), device_(device),
       cap_(cap) {
     make_atoms();

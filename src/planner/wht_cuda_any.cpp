@@ -10,8 +10,13 @@ namespace plait::impl {
 
 namespace {
 
-/// Part of the copy bandwidth that a pass is taken to reach: an estimate.
-constexpr double pass_share = 0.4;
+/// Part of the copy bandwidth that a pass is taken to reach where it is not bound by its
+/// instructions: an estimate.
+constexpr double pass_share = 0.8;
+/// F32 additions that an SM could do in the time it takes for an element, with several tiles at a
+/// time and with one alone: of passes over rows of 2^9 to 2^14 on an H200.
+constexpr double element_additions = 240, lone_element_additions = 430;
+constexpr double factor_additions = 5; ///< more for each row of a factor
 /// Bytes that memory moves for an element that lies alone.
 constexpr double sector_bytes = 32;
 
@@ -45,13 +50,18 @@ void wht_any_price(const wht_any_plan &plan, const profile &device, cost &sum) {
             bytes += static_cast<double>(moved(plan, a, side)) * std::max(1.0, sector_bytes / run);
         }
         const double memory = bytes / (device.copy_bandwidth * pass_share * busy);
-        const double compute =
-            static_cast<double>(flops(plan, a)) / (rate * wht_cost::additions * busy);
+        // Places and shared memory cost more than what they are for.
+        const double walk = std::max(static_cast<double>(plan.elements) / busy *
+                                         (element_additions + factor_additions * (a.factor - 1)),
+                                     device.sms * wht_any_slots(a) * lone_element_additions) /
+                            device.f32_per_second;
+        const double compute = std::max(walk, static_cast<double>(flops(plan, a)) /
+                                                  (rate * wht_cost::additions * busy));
         sum.memory_seconds += memory;
         sum.compute_seconds += compute;
         sum.launch_seconds += device.launch_seconds;
         sum.seconds +=
-            std::max(memory, compute) + device.launch_seconds + 4 * wht_cost::block_latency_seconds;
+            std::max(memory, compute) + device.launch_seconds + wht_cost::block_latency_seconds;
     }
     if (wht_any_is_checked(plan.number)) { // clears the flag
         sum.launch_seconds += device.launch_seconds;

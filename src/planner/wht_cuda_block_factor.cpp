@@ -47,7 +47,7 @@ verdict read(const problem &problem, factor_rows *out) {
     r.y_align = p.y_align;
     r.scale = p.scale;
     f.factor = line->factor;
-    while (wht_factor_order(f.factor) << f.log_k < r.n) ++f.log_k;
+    while (int64_t{wht_factor_order(f.factor)} << f.log_k < r.n) ++f.log_k; // n < 2^62
     if (r.x_stride < r.n)
         return text("rows of x overlap: row stride ", r.x_stride, " is below n=", r.n);
     if (r.y != r.x) return text("y is ", scalar_name(r.y), "; needs ", scalar_name(r.x), " like x");

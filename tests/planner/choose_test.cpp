@@ -193,7 +193,7 @@ TEST_CASE("not supported names the nearest candidate and its rule") {
     says("wht:f32:n1024:b300", "the transformed axis of x has stride 300; needs 1");
     says("wht:f32:b16:n256:n256:seq", "order=sequency; needs natural");
     says("wht:i32:b4:n1024:dya", "order=dyadic; needs natural");
-    says("wht:f32:b64:n1536.h12p2", "n=1536 has a factor matrix; needs a power of two");
+    says("wht:i32:b64:n1536.h12p2", "n=1536 has a factor matrix; needs a power of two");
     says("wht:i32:b64:n1024:+signs", "signs is in use");
     says("wht:c64:b64:n1024:+diag", "diag is in use");
     says("wht:f32:b4:b100:n1024:x.s204800.1024.1", "2 batch axes do not merge; needs one");

@@ -201,6 +201,14 @@ constexpr wht_any_number wht_any_number_of(scalar x, scalar y, bool overflow) {
     return wide ? wht_any_number::f64 : wht_any_number::f32;
 }
 
+/// SIGNS behind the transform may bring back an i32 sum of 2^31: checked in 64 bits. One of 2^63
+/// counts as a result that does not fit.
+constexpr wht_any_number wht_any_number_of(const wht_problem &p) {
+    const wht_any_number number = wht_any_number_of(p.x, p.y, p.overflow);
+    const bool behind = p.signs && p.adjoint;
+    return behind && number == wht_any_number::checked32 ? wht_any_number::checked64 : number;
+}
+
 /// Row of the ordered matrix where natural row k of 2^bits stands.
 PLAIT_HD constexpr int64_t wht_any_row(wht_order order, int64_t k, int bits) {
     int64_t row = 0;

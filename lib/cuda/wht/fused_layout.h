@@ -93,9 +93,11 @@ PLAIT_HD constexpr wht_block_config wht_fused_config_of(scalar x, int log_n, boo
     return c;
 }
 
-/// Blocks walk over long rows and keep the bits of SIGNS; f32 n = 2^15 has no registers for them.
+/// Blocks walk over long rows in natural order and keep the bits of SIGNS, where there are
+/// registers for them.
 PLAIT_HD constexpr bool wht_fused_walks(const wht_block_config &c) {
-    return c.log_rounds > 0 && !(c.x == scalar::f32 && c.log_n == 15);
+    const bool ordered = c.tile.phase[2].lanes != 0;
+    return !ordered && (c.x == scalar::f32 ? c.log_n == 14 : wht_is_half(c.x) && c.log_n == 15);
 }
 
 /// log2 of the elements of a store in another order: top bits of a row that the registers hold.
