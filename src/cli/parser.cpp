@@ -96,6 +96,7 @@ void add_options(CLI::App &command, options &o) {
     command.add_option("--wisdom", o.wisdom, "load measured times; may be given again")
         ->type_name("FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all()
         ->group(group);
     command.add_option("--rigor", o.rigor, "estimate, measure or exhaustive [estimate]")
@@ -163,10 +164,12 @@ void add_run(CLI::App &program, actions &run) {
     command->add_option("--in", a->in, "file of an input, e.g. x=signal.npy")
         ->type_name("ROLE=FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all();
     command->add_option("--out", a->out, "file for an output, e.g. y=spectrum.npy")
         ->type_name("ROLE=FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all();
     add_options(*command, a->common);
     command->add_flag("--json", a->json, "report as JSON");
@@ -188,6 +191,7 @@ void add_verify(CLI::App &program, actions &run) {
     command->add_option("--in", a->in, "input from a file instead of random numbers")
         ->type_name("ROLE=FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all();
     command->add_option("--seed", a->seed, "of the random numbers [1]")->check(whole_number);
     command
