@@ -135,8 +135,10 @@ void add_info(CLI::App &program, actions &run) {
     auto a = std::make_shared<info_arguments>();
     add_options(*command, a->common);
     command->add_flag("--json", a->json, "as one JSON object");
-    command->add_flag("--profile-text", a->profile_text,
-                      "only the profile of the chosen device, as --profile reads it");
+    command
+        ->add_flag("--profile-text", a->profile_text,
+                   "only the profile of the chosen device, as --profile reads it")
+        ->excludes("--json");
     run[command] = [a] { return run_info(*a); };
 }
 
@@ -265,9 +267,9 @@ void add_wisdom(CLI::App &program, actions &run) {
     add_options(*make_command, m->common);
     make_command->footer(
         "--rigor is measure here unless said: the four best by cost. exhaustive\n"
-        "measures all. Times loaded with --wisdom, and those in the file before, are\n"
-        "kept; of equal lines the faster stays. A token that fails does not stop the\n"
-        "others: the file has their times, and the exit code is that of the failure.");
+        "measures all. Times loaded with --wisdom, and those in the file when it is\n"
+        "written, are kept; of equal lines the faster stays. The times of a token are\n"
+        "written whatever the others did.");
     run[make_command] = [m] { return make_wisdom(*m); };
 
     CLI::App *show_command = command->add_subcommand("show", "Print a file");
@@ -302,7 +304,8 @@ parsed parse(int argc, char **argv) {
     program.footer(
         "A TOKEN names a problem: wht:f32:b8192:n4096 is 8192 transforms of 4096 floats;\n"
         "conv1d.fwd:bf16:b8:c4096:t2048:k4:silu:+bias is 8 rows of 4096 channels, 2048 long.\n"
-        "`plait plan --help` shows what a token can say.\n"
+        "`plait plan --help` shows what a token can say. One that fails does not stop the others:\n"
+        "it is reported on stderr, malformed ones first; the exit code is that of the first.\n"
         "Exit codes: 0 done, 1 a check or the work failed, 2 usage, 3 not supported, 77 no "
         "device.\n"
         "`plait COMMAND --help` shows the options of a command.");

@@ -129,12 +129,12 @@ TEST_CASE("signs, strides and mixed types") {
 TEST_CASE("options may stand before the token, and each may be given again") {
     const float x[4] = {1, 2, 3, 4};
     write_npy("x.npy", {'f', 4}, {4}, x);
-    write_file("w.txt", "plait-wisdom 1\n");
+    write_file("known.txt", "plait-wisdom 1\n");
     const std::vector<std::vector<std::string>> orders = {
         {"run", "--backend", "cpu", "--in", "x=x.npy", "wht:f32:n4", "--out", "y=y.npy"},
         {"run", "--backend", "cpu", "--in=x=x.npy", "--out", "y=y.npy", "wht:f32:n4"},
-        {"run", "--in", "x=x.npy", "--out", "y=y.npy", "--backend", "cpu", "--wisdom", "w.txt",
-         "--wisdom", "w.txt", "wht:f32:n4"},
+        {"run", "--in", "x=x.npy", "--out", "y=y.npy", "--backend", "cpu", "--wisdom", "known.txt",
+         "--wisdom", "known.txt", "wht:f32:n4"},
         {"verify", "--backend", "cpu", "--in", "x=x.npy", "wht:f32:n4"}};
     for (const std::vector<std::string> &order : orders) {
         const outcome o = program(order);
