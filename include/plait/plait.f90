@@ -4,7 +4,9 @@
 ! plait_last_error() has the sentence. Extents and strides are given outermost first, as in C:
 ! those of a Fortran array are listed backwards. Strings are ordinary character values; the
 ! procedures that end in _c take what C takes. Arguments that C allows to be NULL are optional,
-! or c_null_ptr for handles and pointers.
+! or c_null_ptr for handles and pointers. Arrays of another kind than the tensors of the plan, or
+! with fewer elements, are refused, and so is a text with a NUL in it; c_loc(array) is for what has
+! no kind here, such as 16-bit types, and is not looked at.
 !
 !   stat = plait_exec_create(exec, PLAIT_CPU, 0, 'wht:f32:b300:n1024')
 !   stat = plait_exec_run(exec, x, y)          ! contiguous arrays of one type, any rank
@@ -174,6 +176,9 @@ module plait
   integer(c_int), parameter, public :: PLAIT_VERSION_MAJOR = 0
   integer(c_int), parameter, public :: PLAIT_VERSION_MINOR = 1
   integer(c_int), parameter, public :: PLAIT_VERSION_PATCH = 0
+
+  ! Above the roles of plait_exec_run_args: what this module says of arrays and texts.
+  integer(c_int64_t), parameter :: fortran_mark = 28774 * 2_c_int64_t**48
 
   type, bind(c), public :: plait_arg
     integer(c_int64_t) :: role
@@ -941,6 +946,9 @@ contains
     type(c_ptr), intent(out) :: ctx
     character(len=*), intent(in) :: profile
     integer(c_int) :: answer
+    ctx = c_null_ptr
+    answer = whole(profile, 'plait_context_create_from_profile: profile')
+    if (answer /= PLAIT_OK) return
     answer = plait_context_create_from_profile_c(ctx, trim(profile) // c_null_char)
   end function plait_context_create_from_profile
 
@@ -980,6 +988,9 @@ contains
     type(c_ptr), intent(out) :: desc
     character(len=*), intent(in) :: token
     integer(c_int) :: answer
+    desc = c_null_ptr
+    answer = whole(token, 'plait_desc_from_token: token')
+    if (answer /= PLAIT_OK) return
     answer = plait_desc_from_token_c(desc, trim(token) // c_null_char)
   end function plait_desc_from_token
 
@@ -987,6 +998,8 @@ contains
     type(c_ptr), intent(in) :: pref
     character(len=*), intent(in) :: pattern
     integer(c_int) :: answer
+    answer = whole(pattern, 'plait_pref_set_candidates: pattern')
+    if (answer /= PLAIT_OK) return
     answer = plait_pref_set_candidates_c(pref, trim(pattern) // c_null_char)
   end function plait_pref_set_candidates
 
@@ -1047,6 +1060,9 @@ contains
     character(len=*), intent(in) :: token
     type(c_ptr), intent(in), optional :: stream
     integer(c_int) :: answer
+    exec = c_null_ptr
+    answer = whole(token, 'plait_exec_create: token')
+    if (answer /= PLAIT_OK) return
     answer = plait_exec_create_c(exec, backend, device, trim(token) // c_null_char, or_null(stream))
   end function plait_exec_create
 
@@ -1056,6 +1072,8 @@ contains
     integer(c_int), intent(out), optional :: loaded
     integer(c_int), intent(out), optional :: skipped
     integer(c_int) :: answer
+    answer = whole(text, 'plait_wisdom_load: text')
+    if (answer /= PLAIT_OK) return
     answer = plait_wisdom_load_c(ctx, trim(text) // c_null_char, loaded, skipped)
   end function plait_wisdom_load
 
@@ -1065,6 +1083,8 @@ contains
     integer(c_int), intent(out), optional :: loaded
     integer(c_int), intent(out), optional :: skipped
     integer(c_int) :: answer
+    answer = whole(path, 'plait_wisdom_load_file: path')
+    if (answer /= PLAIT_OK) return
     answer = plait_wisdom_load_file_c(ctx, trim(path) // c_null_char, loaded, skipped)
   end function plait_wisdom_load_file
 
@@ -1090,6 +1110,8 @@ contains
     type(c_ptr), intent(in) :: ctx
     character(len=*), intent(in) :: path
     integer(c_int) :: answer
+    answer = whole(path, 'plait_wisdom_save_file: path')
+    if (answer /= PLAIT_OK) return
     answer = plait_wisdom_save_file_c(ctx, trim(path) // c_null_char)
   end function plait_wisdom_save_file
 
@@ -1098,14 +1120,16 @@ contains
     real(c_float), contiguous, target, intent(in) :: in(..)
     real(c_float), contiguous, target, intent(inout) :: out(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(in), c_loc(out))
+    answer = run_array(exec, PLAIT_F32, c_loc(in), size(in, kind=c_int64_t), &
+                       c_loc(out), size(out, kind=c_int64_t))
   end function run_r4
 
   function run_in_place_r4(exec, data) result(answer)
     type(c_ptr), intent(in) :: exec
     real(c_float), contiguous, target, intent(inout) :: data(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(data), c_loc(data))
+    answer = run_array(exec, PLAIT_F32, c_loc(data), size(data, kind=c_int64_t), &
+                       c_loc(data), size(data, kind=c_int64_t))
   end function run_in_place_r4
 
   function run_r8(exec, in, out) result(answer)
@@ -1113,14 +1137,16 @@ contains
     real(c_double), contiguous, target, intent(in) :: in(..)
     real(c_double), contiguous, target, intent(inout) :: out(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(in), c_loc(out))
+    answer = run_array(exec, PLAIT_F64, c_loc(in), size(in, kind=c_int64_t), &
+                       c_loc(out), size(out, kind=c_int64_t))
   end function run_r8
 
   function run_in_place_r8(exec, data) result(answer)
     type(c_ptr), intent(in) :: exec
     real(c_double), contiguous, target, intent(inout) :: data(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(data), c_loc(data))
+    answer = run_array(exec, PLAIT_F64, c_loc(data), size(data, kind=c_int64_t), &
+                       c_loc(data), size(data, kind=c_int64_t))
   end function run_in_place_r8
 
   function run_c4(exec, in, out) result(answer)
@@ -1128,14 +1154,16 @@ contains
     complex(c_float_complex), contiguous, target, intent(in) :: in(..)
     complex(c_float_complex), contiguous, target, intent(inout) :: out(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(in), c_loc(out))
+    answer = run_array(exec, PLAIT_C64, c_loc(in), size(in, kind=c_int64_t), &
+                       c_loc(out), size(out, kind=c_int64_t))
   end function run_c4
 
   function run_in_place_c4(exec, data) result(answer)
     type(c_ptr), intent(in) :: exec
     complex(c_float_complex), contiguous, target, intent(inout) :: data(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(data), c_loc(data))
+    answer = run_array(exec, PLAIT_C64, c_loc(data), size(data, kind=c_int64_t), &
+                       c_loc(data), size(data, kind=c_int64_t))
   end function run_in_place_c4
 
   function run_c8(exec, in, out) result(answer)
@@ -1143,14 +1171,16 @@ contains
     complex(c_double_complex), contiguous, target, intent(in) :: in(..)
     complex(c_double_complex), contiguous, target, intent(inout) :: out(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(in), c_loc(out))
+    answer = run_array(exec, PLAIT_C128, c_loc(in), size(in, kind=c_int64_t), &
+                       c_loc(out), size(out, kind=c_int64_t))
   end function run_c8
 
   function run_in_place_c8(exec, data) result(answer)
     type(c_ptr), intent(in) :: exec
     complex(c_double_complex), contiguous, target, intent(inout) :: data(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(data), c_loc(data))
+    answer = run_array(exec, PLAIT_C128, c_loc(data), size(data, kind=c_int64_t), &
+                       c_loc(data), size(data, kind=c_int64_t))
   end function run_in_place_c8
 
   function run_i4(exec, in, out) result(answer)
@@ -1158,14 +1188,16 @@ contains
     integer(c_int32_t), contiguous, target, intent(in) :: in(..)
     integer(c_int32_t), contiguous, target, intent(inout) :: out(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(in), c_loc(out))
+    answer = run_array(exec, PLAIT_I32, c_loc(in), size(in, kind=c_int64_t), &
+                       c_loc(out), size(out, kind=c_int64_t))
   end function run_i4
 
   function run_in_place_i4(exec, data) result(answer)
     type(c_ptr), intent(in) :: exec
     integer(c_int32_t), contiguous, target, intent(inout) :: data(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(data), c_loc(data))
+    answer = run_array(exec, PLAIT_I32, c_loc(data), size(data, kind=c_int64_t), &
+                       c_loc(data), size(data, kind=c_int64_t))
   end function run_in_place_i4
 
   function run_i8(exec, in, out) result(answer)
@@ -1173,15 +1205,48 @@ contains
     integer(c_int64_t), contiguous, target, intent(in) :: in(..)
     integer(c_int64_t), contiguous, target, intent(inout) :: out(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(in), c_loc(out))
+    answer = run_array(exec, PLAIT_I64, c_loc(in), size(in, kind=c_int64_t), &
+                       c_loc(out), size(out, kind=c_int64_t))
   end function run_i8
 
   function run_in_place_i8(exec, data) result(answer)
     type(c_ptr), intent(in) :: exec
     integer(c_int64_t), contiguous, target, intent(inout) :: data(..)
     integer(c_int) :: answer
-    answer = plait_exec_run_c(exec, c_loc(data), c_loc(data))
+    answer = run_array(exec, PLAIT_I64, c_loc(data), size(data, kind=c_int64_t), &
+                       c_loc(data), size(data, kind=c_int64_t))
   end function run_in_place_i8
+
+  ! Kind and size go along with the addresses, so that the library refuses what does not fit.
+  function run_array(exec, dtype, in, in_size, out, out_size) result(answer)
+    type(c_ptr), intent(in) :: exec
+    integer(c_int), intent(in) :: dtype
+    type(c_ptr), intent(in) :: in, out
+    integer(c_int64_t), intent(in) :: in_size, out_size ! negative for an assumed-size array
+    integer(c_int) :: answer
+    answer = plait_exec_run_args(exec, [ &
+      plait_arg(int(PLAIT_X, c_int64_t), in), plait_arg(int(PLAIT_Y, c_int64_t), out), &
+      described(PLAIT_X, dtype, in_size), described(PLAIT_Y, dtype, out_size)], 4_c_int)
+  end function run_array
+
+  function described(role, dtype, elements) result(answer)
+    integer(c_int), intent(in) :: role, dtype
+    integer(c_int64_t), intent(in) :: elements
+    type(plait_arg) :: answer
+    answer%role = fortran_mark + dtype * 2_c_int64_t**32 + role
+    answer%ptr = transfer(int(elements, c_intptr_t), c_null_ptr)
+  end function described
+
+  ! C would end the text at its first NUL and take what stands before it.
+  function whole(text, name) result(answer)
+    character(len=*), intent(in) :: text, name
+    integer(c_int) :: answer
+    character(len=64, kind=c_char), target :: copy
+    answer = PLAIT_OK
+    if (index(text, c_null_char) == 0) return
+    copy = name // c_null_char
+    answer = plait_exec_run_args(c_null_ptr, [plait_arg(fortran_mark, c_loc(copy))], 1_c_int)
+  end function whole
 
   function or_null(stream) result(answer)
     type(c_ptr), intent(in), optional :: stream

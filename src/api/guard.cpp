@@ -8,12 +8,11 @@
 namespace plait::impl {
 
 plait_status report(const char *function, plait_status code, const char *sentence) noexcept {
-    char whole[1024];
-    if (std::strncmp(sentence, "plait_", 6) == 0) {
-        std::snprintf(whole, sizeof whole, "%s", sentence);
-    } else {
-        std::snprintf(whole, sizeof whole, "%s: %s", function, sentence);
-    }
+    char whole[longest_sentence];
+    const bool named = std::strncmp(sentence, "plait_", 6) == 0;
+    char begin[64] = "";
+    if (!named) std::snprintf(begin, sizeof begin, "%s: ", function);
+    copy_sentence(whole, begin, sentence);
     set_last_error(whole);
     if (log_wants(PLAIT_LOG_ERROR)) {
         try {

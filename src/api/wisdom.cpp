@@ -44,14 +44,17 @@ std::string behind_links(const std::string &path) {
     if (const std::unique_ptr<char, freer> real{realpath(path.c_str(), nullptr)}) return real.get();
     std::string at = path; // realpath takes only what is there
     char to[PATH_MAX];
-    for (int links = 0; links < 40; ++links) { // as many as Linux follows
+    for (int links = 0;; ++links) {
         const ssize_t size = readlink(at.c_str(), to, sizeof to);
-        if (size < 0) break;
+        if (size < 0) return at;
+        if (links == 40) { // as many as Linux follows
+            errno = ELOOP;
+            fail_io("cannot write", path);
+        }
         const std::string_view target(to, static_cast<size_t>(size));
         const size_t folder = target.substr(0, 1) == "/" ? 0 : at.rfind('/') + 1;
         at = at.substr(0, folder).append(target);
     }
-    return at;
 }
 
 /// Pipes and character devices are not replaced.
@@ -63,7 +66,8 @@ void write_through(const std::string &path, const std::string &what) {
     if (!written || std::fclose(file.release()) != 0) fail_io("cannot write", path);
 }
 
-/// A file of its own next to `path`, with the permissions that the caller's umask gives.
+/// A file of its own next to `path`, with the permissions that the caller's umask gives; null with
+/// errno where there can be none.
 file_ptr open_beside(const std::string &path, std::string &name) {
     for (int attempt = 0; attempt < 100; ++attempt) {
         name = text(path, ".tmp", getpid(), '.', attempt);
@@ -71,19 +75,22 @@ file_ptr open_beside(const std::string &path, std::string &name) {
         if (fd >= 0) {
             file_ptr file(fdopen(fd, "wb"));
             if (file) return file;
+            const int reason = errno;
             close(fd);
             unlink(name.c_str());
+            errno = reason;
             break;
         }
         if (errno != EEXIST) break;
     }
-    fail_io("cannot create a file beside it", path);
+    return nullptr;
 }
 
 /// Readers see the old file or the new one, never a part. An existing file keeps its mode.
 void write_file(const std::string &path, const std::string &what) {
     struct stat facts = {};
     const bool there = stat(path.c_str(), &facts) == 0;
+    if (!there && errno != ENOENT) fail_io("cannot write", path);
     if (there && (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)))
         return write_through(path, what);
     if (there && S_ISDIR(facts.st_mode)) {
@@ -99,6 +106,9 @@ void write_file(const std::string &path, const std::string &what) {
     const std::string target = behind_links(path);
     std::string name;
     file_ptr file = open_beside(target, name);
+    if (!file && target == path) fail_io("cannot create a file beside it", path);
+    if (!file)
+        fail_io(text("it leads to ", target, ", cannot create a file beside that").c_str(), path);
     const bool ready = !there || fchmod(fileno(file.get()), facts.st_mode & 0777) == 0;
     const bool written = ready &&
                          std::fwrite(what.data(), 1, what.size(), file.get()) == what.size() &&

@@ -136,8 +136,9 @@ int run_bench(const bench_arguments &a) {
         throw failure(PLAIT_ERR_INVALID_ARGUMENT, "bench: give tokens or --suite FILE");
     std::map<std::string, double> baseline;
     if (!a.baseline.empty()) baseline = read_baseline(a.baseline);
-    // A wrong token at the end of a suite is found before minutes of measuring.
-    for (const std::string &token : tokens) cases::make_desc(token);
+    int bad = 0;
+    tokens = well_formed(tokens, &bad);
+    if (tokens.empty()) return bad;
 
     if (!path.empty()) check_writable(path);
 
@@ -160,7 +161,7 @@ int run_bench(const bench_arguments &a) {
     int64_t done = 0;
     size_t compared = 0, measured = 0;
     progress line("measuring", static_cast<int64_t>(tokens.size()) * 1000);
-    const int code = for_each_token(tokens, [&](const std::string &token) {
+    const int failed = for_each_token(tokens, [&](const std::string &token) {
         int worse = 0;
         const cases::desc_ptr desc = cases::make_desc(token);
         const std::vector<cases::tensor> tensors = cases::tensors_of(desc.get());
@@ -193,6 +194,7 @@ int run_bench(const bench_arguments &a) {
         done += 1000;
         return worse;
     });
+    const int code = bad != 0 ? bad : failed;
     return baseline.empty() ? code : judge_baseline(a, compared, measured, code);
 }
 

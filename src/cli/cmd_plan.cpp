@@ -25,16 +25,20 @@ std::string printed(const session &s, const std::string &token, bool candidates,
 } // namespace
 
 int run_plan(const plan_arguments &a) {
+    int bad = 0;
+    const std::vector<std::string> tokens = well_formed(a.tokens, &bad);
+    if (tokens.empty()) return bad;
     const session s(a.common);
     bool first = true;
-    for (const std::string &token : a.tokens) {
+    const int failed = for_each_token(tokens, [&](const std::string &token) {
         std::string text = printed(s, token, a.candidates, a.json ? PLAIT_JSON : PLAIT_TEXT);
         if (a.json) text = nlohmann::ordered_json::parse(text).dump(); // one line
         if (text.empty() || text.back() != '\n') text += '\n';
         std::printf("%s%s", first || a.json ? "" : "\n", text.c_str());
         first = false;
-    }
-    return 0;
+        return 0;
+    });
+    return bad != 0 ? bad : failed;
 }
 
 } // namespace plait::cli

@@ -149,6 +149,9 @@ int run_verify(const verify_arguments &a) {
         throw failure(PLAIT_ERR_INVALID_ARGUMENT, "verify: give tokens or --suite FILE");
     if (!a.in.empty() && tokens.size() > 1)
         throw failure(PLAIT_ERR_INVALID_ARGUMENT, "--in goes with one token only");
+    int bad = 0;
+    tokens = well_formed(tokens, &bad);
+    if (tokens.empty()) return bad;
 
     const session s(a.common);
     const std::unique_ptr<cases::device> dev = s.open();
@@ -158,7 +161,7 @@ int run_verify(const verify_arguments &a) {
                          {"ratio", 9},
                          {"compared", 11},
                          {"", 5}});
-    return for_each_token(tokens, [&](const std::string &token) {
+    const int failed = for_each_token(tokens, [&](const std::string &token) {
         int code = 0;
         const cases::desc_ptr desc = cases::make_desc(token);
         const std::vector<tensor> tensors = cases::tensors_of(desc.get());
@@ -188,6 +191,7 @@ int run_verify(const verify_arguments &a) {
         }
         return code;
     });
+    return bad != 0 ? bad : failed;
 }
 
 } // namespace plait::cli

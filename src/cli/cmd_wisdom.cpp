@@ -1,4 +1,5 @@
 // plait wisdom: files of measured times.
+#include "src/cli/case/output.h"
 #include "src/cli/commands.h"
 #include "src/cli/options.h"
 #include "src/cli/text.h"
@@ -43,9 +44,11 @@ template <class T> bool number_from(const std::string &text, T *value) {
 }
 
 bool read_entry(const std::string &line, entry *e) {
-    std::istringstream fields(line);
     e->columns.clear();
-    for (std::string field; std::getline(fields, field, '|');) e->columns.push_back(trimmed(field));
+    for (size_t begin = 0, bar = 0; bar != line.npos; begin = bar + 1) {
+        bar = line.find('|', begin);
+        e->columns.push_back(trimmed(line.substr(begin, bar == line.npos ? bar : bar - begin)));
+    }
     if (e->columns.size() != 5) return false;
     for (const std::string &c : e->columns)
         if (c.empty() ||
@@ -62,24 +65,31 @@ bool read_entry(const std::string &line, entry *e) {
     return true;
 }
 
+/// The digits of the line "plait-wisdom 1", or "".
+std::string version_in(const std::string &line) {
+    const size_t word = sizeof header - 1;
+    if (line.compare(0, word, header) != 0 || line.size() == word || line[word] != ' ') return "";
+    const std::string digits = trimmed(line.substr(word));
+    const bool zero = digits.find_first_not_of('0') == digits.npos;
+    return zero || digits.find_first_not_of("0123456789") != digits.npos ? "" : digits;
+}
+
 /// As text, not through a context: a context drops the lines of candidates that it does not know.
 wisdom_file wisdom_of(const std::string &text, const std::string &path) {
     std::istringstream lines(text);
     wisdom_file file;
-    bool headed = false;
+    // A file that is made before its first time, as by mktemp, has none.
+    bool headed = text.find_first_not_of(" \t\r\n") == text.npos;
     for (std::string line; std::getline(lines, line);) {
         line = trimmed(line);
         if (line.empty() || line[0] == '#') continue;
-        if (line.compare(0, sizeof header - 1, header) == 0 && line.find('|') == line.npos) {
-            const std::string digits = trimmed(line.substr(sizeof header - 1));
+        if (const std::string digits = version_in(line); !digits.empty()) {
             int version = 0;
-            const bool number =
-                !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
-            if (number && (!number_from(digits, &version) || version > known_version))
+            if (!number_from(digits, &version) || version > known_version)
                 throw failure(PLAIT_ERR_VERSION, path + ": has version " + digits +
                                                      " of the format; this program reads " +
                                                      std::to_string(known_version));
-            headed = headed || version > 0;
+            headed = true;
             continue;
         }
         entry e;
@@ -122,8 +132,7 @@ private:
 merged written_before(const std::string &path) {
     merged out;
     struct stat facts {};
-    if (stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0)
-        out.add(read_wisdom(path));
+    if (stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode)) out.add(read_wisdom(path));
     return out;
 }
 
@@ -138,16 +147,18 @@ int make_wisdom(const wisdom_arguments &a) {
     if (a.common.rigor == "estimate")
         throw failure(PLAIT_ERR_INVALID_ARGUMENT,
                       "wisdom make: --rigor estimate measures nothing; take measure or exhaustive");
-    for (const std::string &token : tokens) cases::make_desc(token);
+    int bad = 0;
+    tokens = well_formed(tokens, &bad);
+    if (tokens.empty()) return bad;
     check_writable(a.out);
-    merged lines = written_before(a.out);
+    written_before(a.out); // another kind of file is refused before the work
     const session s(a.common);
     s.open(); // a profile cannot measure: say so before planning
     const table columns({{"token", 36, true}, {"candidate", 28, true}, {"median", 12}});
     columns.head();
     progress line("measuring", static_cast<int64_t>(tokens.size()));
     int64_t begun = 0, planned = 0;
-    const int code = for_each_token(tokens, [&](const std::string &token) {
+    const int failed = for_each_token(tokens, [&](const std::string &token) {
         line.at(begun++);
         const cases::plan_ptr plan =
             cases::make_plan(s.context.get(), cases::make_desc(token).get(), s.preferences.get());
@@ -158,11 +169,15 @@ int make_wisdom(const wisdom_arguments &a) {
                      seconds >= 0 ? readable_seconds(seconds) : "-"});
         return 0;
     });
+    const int code = bad != 0 ? bad : failed;
     // What was measured is kept, whatever the other tokens did.
     if (planned == 0) return code;
     const std::string now = cases::text_of([&](char *buf, size_t cap, size_t *size) {
         return plait_wisdom_save(s.context.get(), buf, cap, size);
     });
+    // Others may have written while this one measured.
+    const cases::file_lock lock(a.out);
+    merged lines = written_before(a.out);
     lines.add(wisdom_of(now, "the context"));
     write_text(a.out, lines.text());
     return code;
@@ -199,6 +214,7 @@ int show_wisdom(const wisdom_arguments &a) {
 
 int merge_wisdom(const wisdom_arguments &a) {
     check_writable(a.out);
+    const cases::file_lock lock(a.out); // which may be one of the files
     merged lines;
     int torn = 0;
     for (const std::string &path : a.files) {

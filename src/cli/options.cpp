@@ -150,7 +150,12 @@ void write_text(const std::string &path, const std::string &text) {
 void check_writable(const std::string &path) { cases::check_output(path); }
 
 std::vector<std::string> read_suite(const std::string &path) {
-    std::istringstream lines(read_text(path));
+    const std::string text = read_text(path);
+    if (text.find('\0') != text.npos)
+        throw failure(PLAIT_ERR_IO, path + ": has a NUL byte; it is no text");
+    const std::string mark = "\xef\xbb\xbf";
+    std::istringstream lines(text.compare(0, mark.size(), mark) == 0 ? text.substr(mark.size())
+                                                                     : text);
     std::vector<std::string> tokens;
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line.substr(0, line.find('#')));
@@ -167,6 +172,30 @@ int complain(std::string sentence, int code) {
     return code;
 }
 
+namespace {
+
+int report(const std::string &token, const failure &f) {
+    std::string sentence = f.what();
+    if (sentence.find(token) == std::string::npos) sentence = token + ": " + sentence;
+    return complain(sentence, exit_code(f));
+}
+
+} // namespace
+
+std::vector<std::string> well_formed(const std::vector<std::string> &tokens, int *code) {
+    std::vector<std::string> good;
+    for (const std::string &token : tokens) {
+        try {
+            cases::make_desc(token);
+            good.push_back(token);
+        } catch (const failure &f) {
+            const int one = report(token, f);
+            if (*code == 0) *code = one;
+        }
+    }
+    return good;
+}
+
 int for_each_token(const std::vector<std::string> &tokens,
                    const std::function<int(const std::string &token)> &work) {
     int first = 0;
@@ -178,9 +207,7 @@ int for_each_token(const std::vector<std::string> &tokens,
             throw;
         } catch (const failure &f) {
             if (f.status == PLAIT_ERR_NO_DEVICE) throw;
-            std::string sentence = f.what();
-            if (sentence.find(token) == std::string::npos) sentence = token + ": " + sentence;
-            code = complain(sentence, exit_code(f));
+            code = report(token, f);
         }
         if (first == 0) first = code;
     }

@@ -50,7 +50,7 @@ std::string read_text(const std::string &path);
 void write_text(const std::string &path, const std::string &text);
 void check_writable(const std::string &path);
 
-/// Tokens of a suite: one per line; `#` begins a comment.
+/// Tokens of a suite: one per line; `#` begins a comment. A byte order mark is skipped.
 std::vector<std::string> read_suite(const std::string &path);
 
 /// 1 where writing failed: the arguments were right.
@@ -58,6 +58,10 @@ int exit_code(const cases::failure &f);
 
 /// One sentence on stderr, whatever line breaks its source had. Returns `code`.
 int complain(std::string sentence, int code);
+
+/// The tokens that are some. The others are reported at once, before minutes of work for these;
+/// `code` becomes the exit code of the first of them.
+std::vector<std::string> well_formed(const std::vector<std::string> &tokens, int *code);
 
 /// Runs `work` for each token. A token that fails is reported and does not stop the others; the
 /// result is the first exit code that is not 0. Nothing goes on without a device, or without room

@@ -96,6 +96,7 @@ void add_options(CLI::App &command, options &o) {
     command.add_option("--wisdom", o.wisdom, "load measured times; may be given again")
         ->type_name("FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all()
         ->group(group);
     command.add_option("--rigor", o.rigor, "estimate, measure or exhaustive [estimate]")
@@ -134,8 +135,10 @@ void add_info(CLI::App &program, actions &run) {
     auto a = std::make_shared<info_arguments>();
     add_options(*command, a->common);
     command->add_flag("--json", a->json, "as one JSON object");
-    command->add_flag("--profile-text", a->profile_text,
-                      "only the profile of the chosen device, as --profile reads it");
+    command
+        ->add_flag("--profile-text", a->profile_text,
+                   "only the profile of the chosen device, as --profile reads it")
+        ->excludes("--json");
     run[command] = [a] { return run_info(*a); };
 }
 
@@ -163,10 +166,12 @@ void add_run(CLI::App &program, actions &run) {
     command->add_option("--in", a->in, "file of an input, e.g. x=signal.npy")
         ->type_name("ROLE=FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all();
     command->add_option("--out", a->out, "file for an output, e.g. y=spectrum.npy")
         ->type_name("ROLE=FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all();
     add_options(*command, a->common);
     command->add_flag("--json", a->json, "report as JSON");
@@ -188,6 +193,7 @@ void add_verify(CLI::App &program, actions &run) {
     command->add_option("--in", a->in, "input from a file instead of random numbers")
         ->type_name("ROLE=FILE")
         ->expected(1)
+        ->allow_extra_args(false) // or it takes the TOKEN behind it
         ->take_all();
     command->add_option("--seed", a->seed, "of the random numbers [1]")->check(whole_number);
     command
@@ -261,9 +267,9 @@ void add_wisdom(CLI::App &program, actions &run) {
     add_options(*make_command, m->common);
     make_command->footer(
         "--rigor is measure here unless said: the four best by cost. exhaustive\n"
-        "measures all. Times loaded with --wisdom, and those in the file before, are\n"
-        "kept; of equal lines the faster stays. A token that fails does not stop the\n"
-        "others: the file has their times, and the exit code is that of the failure.");
+        "measures all. Times loaded with --wisdom, and those in the file when it is\n"
+        "written, are kept; of equal lines the faster stays. The times of a token are\n"
+        "written whatever the others did.");
     run[make_command] = [m] { return make_wisdom(*m); };
 
     CLI::App *show_command = command->add_subcommand("show", "Print a file");
@@ -298,7 +304,8 @@ parsed parse(int argc, char **argv) {
     program.footer(
         "A TOKEN names a problem: wht:f32:b8192:n4096 is 8192 transforms of 4096 floats;\n"
         "conv1d.fwd:bf16:b8:c4096:t2048:k4:silu:+bias is 8 rows of 4096 channels, 2048 long.\n"
-        "`plait plan --help` shows what a token can say.\n"
+        "`plait plan --help` shows what a token can say. One that fails does not stop the others:\n"
+        "it is reported on stderr, malformed ones first; the exit code is that of the first.\n"
         "Exit codes: 0 done, 1 a check or the work failed, 2 usage, 3 not supported, 77 no "
         "device.\n"
         "`plait COMMAND --help` shows the options of a command.");

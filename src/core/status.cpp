@@ -1,12 +1,13 @@
 #include "src/core/status.h"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace plait::impl {
 
 namespace {
-// Fixed size: storing a sentence must work when memory has run out. Longer ones are cut.
-thread_local char sentence_of_thread[1024] = "";
+// Fixed size: storing a sentence must work when memory has run out.
+thread_local char sentence_of_thread[longest_sentence] = "";
 } // namespace
 
 const char *status_name(plait_status status) {
@@ -30,9 +31,21 @@ const char *status_name(plait_status status) {
     return "unknown status";
 }
 
+void copy_sentence(char *to, const char *first, const char *second) noexcept {
+    size_t at = 0;
+    for (const char *part : {first, second})
+        for (; *part != '\0'; ++part) {
+            if (at + 1 == longest_sentence) {
+                std::memcpy(to + at - 3, "...", 4);
+                return;
+            }
+            to[at++] = *part;
+        }
+    to[at] = '\0';
+}
+
 void set_last_error(const char *sentence) noexcept {
-    std::strncpy(sentence_of_thread, sentence, sizeof sentence_of_thread - 1);
-    sentence_of_thread[sizeof sentence_of_thread - 1] = '\0';
+    copy_sentence(sentence_of_thread, sentence, "");
 }
 
 const char *last_error() noexcept { return sentence_of_thread; }

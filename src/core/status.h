@@ -28,6 +28,13 @@ template <class... Parts> [[noreturn]] void fail(plait_status code, const Parts 
 
 const char *status_name(plait_status status);
 
+/// With its zero: room for a function, a token that was given and the longest canonical one, which
+/// must not be cut. Of a longer sentence the end is "...".
+constexpr size_t longest_sentence = 6144;
+
+/// Into `to`, which has longest_sentence bytes. Not an allocation: it must work without memory.
+void copy_sentence(char *to, const char *first, const char *second) noexcept;
+
 /// The sentence of this thread, kept until the next failure.
 void set_last_error(const char *sentence) noexcept;
 const char *last_error() noexcept;

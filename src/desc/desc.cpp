@@ -211,12 +211,12 @@ void descriptor::set_strides(plait_role role, int rank, const int64_t *strides) 
     roles_[role].strides.emplace(strides, strides + rank);
 }
 
-void descriptor::set_alignment(plait_role role, int bytes) {
+void descriptor::set_alignment(plait_role role, int64_t bytes) {
     role_argument("plait_desc_set_alignment", "role", role);
     if (bytes < 1 || bytes > max_alignment || (bytes & (bytes - 1)) != 0)
         fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_desc_set_alignment: bytes=", bytes, " of ",
              role_name(role), " is no power of two from 1 to ", max_alignment);
-    roles_[role].alignment = bytes;
+    roles_[role].alignment = static_cast<int>(bytes);
 }
 
 void descriptor::set_alias(plait_role out, plait_role in) {

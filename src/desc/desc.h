@@ -77,7 +77,7 @@ public:
     void use(plait_role role, bool on);
     void set_dtype(plait_role role, plait_dtype dtype);
     void set_strides(plait_role role, int rank, const int64_t *strides);
-    void set_alignment(plait_role role, int bytes);
+    void set_alignment(plait_role role, int64_t bytes);
     void set_alias(plait_role out, plait_role in);
     // Refused by families that have no packed sequences, no pools.
     virtual void set_varlen(int64_t sequences, int64_t max_length);

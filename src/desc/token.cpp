@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 namespace plait::impl {
 
@@ -54,9 +53,7 @@ void parse_suffixes(descriptor &desc, plait_role role, const token_field &field)
         } else if (letter_and_number && part.text[0] == 'a') {
             once(has_alignment, part, "alignment");
             const int64_t bytes = parse_int(part.part(1));
-            // Any value beyond int is refused as any other that is too large.
-            const int64_t capped = std::min<int64_t>(bytes, std::numeric_limits<int>::max());
-            apply(part, [&] { desc.set_alignment(role, static_cast<int>(capped)); });
+            apply(part, [&] { desc.set_alignment(role, bytes); });
         } else if (dtype_from_name(part.text)) {
             once(has_dtype, part, "type");
             apply(part, [&] { desc.set_dtype(role, *dtype_from_name(part.text)); });

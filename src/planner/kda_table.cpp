@@ -22,11 +22,11 @@ namespace plait::impl {
 const std::vector<candidate> &kda_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
+    {"kda.fwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
+     kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_fwd_chunk64_build},
     {"kda.fwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
      kda_cuda_fwd_recurrent_applicable, kda_cuda_fwd_recurrent_estimate,
      kda_cuda_fwd_recurrent_build},
-    {"kda.fwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
-     kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_fwd_chunk64_build},
     {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.fwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
@@ -37,13 +37,13 @@ return table;
 
 const std::vector<candidate> &kda_bwd_table() {
 static const std::vector<candidate> table = {
-    {"kda.bwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
-     kda_cuda_bwd_recurrent_applicable, kda_cuda_bwd_recurrent_estimate,
-     kda_cuda_bwd_recurrent_build},
     {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
      kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
     {"kda.bwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
      kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_bwd_chunk64_build},
+    {"kda.bwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
+     kda_cuda_bwd_recurrent_applicable, kda_cuda_bwd_recurrent_estimate,
+     kda_cuda_bwd_recurrent_build},
     {"kda.bwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
      kda_cpu_chunk_applicable, kda_cpu_chunk_estimate, kda_cpu_chunk_build},
     {"kda.bwd.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,

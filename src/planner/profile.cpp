@@ -16,38 +16,43 @@ constexpr int version = 1;
 
 enum class least { zero, positive };
 
+// Beyond any device there is, and so far from overflow that the planner's sums need not look.
+constexpr double most_memory = 0x1p60;
+constexpr double most_cache = 0x1p40;
+constexpr double most_shared = 0x1p24;
+
 /// Every key of the text, in order. `Profile` is const for writing.
 template <class Profile, class Visit> void each_key(Profile &p, Visit &&visit) {
     visit("name", p.name, least::positive);
-    visit("copy_bandwidth", p.copy_bandwidth, least::positive);
-    visit("launch_seconds", p.launch_seconds, least::zero);
-    visit("memory_bytes", p.memory_bytes, least::zero);
+    visit("copy_bandwidth", p.copy_bandwidth, least::positive, 1e15);
+    visit("launch_seconds", p.launch_seconds, least::zero, 1);
+    visit("memory_bytes", p.memory_bytes, least::zero, most_memory);
     if (p.backend == PLAIT_CUDA) {
-        visit("cc_major", p.cc_major, least::positive);
-        visit("cc_minor", p.cc_minor, least::zero);
-        visit("sms", p.sms, least::positive);
-        visit("smem_per_block", p.smem_per_block, least::positive);
-        visit("smem_per_sm", p.smem_per_sm, least::positive);
-        visit("threads_per_sm", p.threads_per_sm, least::positive);
-        visit("registers_per_sm", p.registers_per_sm, least::positive);
-        visit("l2_bytes", p.l2_bytes, least::zero);
-        visit("f32_per_second", p.f32_per_second, least::positive);
-        visit("f64_per_second", p.f64_per_second, least::positive);
+        visit("cc_major", p.cc_major, least::positive, 99);
+        visit("cc_minor", p.cc_minor, least::zero, 9);
+        visit("sms", p.sms, least::positive, 65536);
+        visit("smem_per_block", p.smem_per_block, least::positive, most_shared);
+        visit("smem_per_sm", p.smem_per_sm, least::positive, most_shared);
+        visit("threads_per_sm", p.threads_per_sm, least::positive, 65536);
+        visit("registers_per_sm", p.registers_per_sm, least::positive, 1 << 24);
+        visit("l2_bytes", p.l2_bytes, least::zero, most_cache);
+        visit("f32_per_second", p.f32_per_second, least::positive, 1e18);
+        visit("f64_per_second", p.f64_per_second, least::positive, 1e18);
         visit("built", p.built, least::zero);
     } else {
         visit("isa", p.isa, least::positive);
-        visit("cores", p.cores, least::positive);
-        visit("threads", p.threads, least::positive);
-        visit("l1_bytes", p.l1_bytes, least::positive);
-        visit("l2_core_bytes", p.l2_core_bytes, least::positive);
-        visit("l3_bytes", p.l3_bytes, least::zero);
+        visit("cores", p.cores, least::positive, 65536);
+        visit("threads", p.threads, least::positive, 4096);
+        visit("l1_bytes", p.l1_bytes, least::positive, most_cache);
+        visit("l2_core_bytes", p.l2_core_bytes, least::positive, most_cache);
+        visit("l3_bytes", p.l3_bytes, least::zero, most_cache);
     }
 }
 
 struct writer {
     std::string &out;
 
-    template <class T> void operator()(const char *key, const T &value, least) {
+    template <class T> void operator()(const char *key, const T &value, least, double = 0) {
         out += text(key, ' ', value, '\n');
     }
     void operator()(const char *key, const std::vector<int> &list, least) {
@@ -67,7 +72,7 @@ struct entry {
 struct reader {
     std::vector<entry> &entries;
 
-    [[noreturn]] static void refuse(const entry &e, const char *rule) {
+    [[noreturn]] static void refuse(const entry &e, std::string_view rule) {
         fail(PLAIT_ERR_INVALID_ARGUMENT, "profile line ", e.line, ": ", e.key, "=", e.value, ' ',
              rule);
     }
@@ -94,12 +99,13 @@ struct reader {
         if (e.value.empty()) refuse(e, "is empty");
         value = e.value;
     }
-    template <class T> void operator()(const char *key, T &value, least low) {
+    template <class T> void operator()(const char *key, T &value, least low, double most) {
         const entry &e = take(key);
         if (!number_from(e.value, value)) refuse(e, "is not a number");
         if (!std::isfinite(static_cast<double>(value))) refuse(e, "is not finite");
         if (value < T{0}) refuse(e, "is negative");
         if (low == least::positive && !(value > T{0})) refuse(e, "must be above 0");
+        if (static_cast<double>(value) > most) refuse(e, text("is above ", most));
     }
     void operator()(const char *key, std::vector<int> &list, least) {
         const entry &e = take(key);
@@ -108,7 +114,7 @@ struct reader {
         for (const std::string_view word : split(e.value, ' ')) {
             if (word.empty()) continue;
             int arch = 0;
-            if (!number_from(word, arch) || arch <= 0)
+            if (!number_from(word, arch) || arch <= 0 || arch > 999)
                 refuse(e, "is not a list of architectures such as 80 90");
             list.push_back(arch);
         }
@@ -205,7 +211,7 @@ profile profile_from_text(std::string_view whole) {
     // Unknown keys first: a misspelt key is a better sentence than the missing one it stands for.
     // An empty value is read by nobody, so a scratch copy finds the names.
     std::string known;
-    each_key(p, [&](const char *key, auto &, least) { known += text(' ', key, ' '); });
+    each_key(p, [&](const char *key, auto &, least, double = 0) { known += text(' ', key, ' '); });
     for (const entry &e : entries)
         if (!e.used && known.find(text(' ', e.key, ' ')) == std::string::npos)
             fail(PLAIT_ERR_INVALID_ARGUMENT, "profile line ", e.line, ": ", e.key,
@@ -214,6 +220,8 @@ profile profile_from_text(std::string_view whole) {
     for (const entry &e : entries)
         if (e.key == "isa" && e.value != one_word(e.value))
             reader::refuse(e, "must be one word without '|' and '/'");
+        else if (e.key == "smem_per_sm" && p.smem_per_sm < p.smem_per_block)
+            reader::refuse(e, text("is below smem_per_block=", p.smem_per_block));
     return p;
 }
 

@@ -180,18 +180,22 @@ verdict wht_cpu_ref_applicable(const problem &problem, const profile &device) {
 cost wht_cpu_ref_estimate(const problem &problem, const profile &device) {
     const wht_problem &p = problem.wht();
     const double elements = static_cast<double>(product(p, true) * product(p, false));
+    const bool chosen = p.rows_type != scalar::none;
+    const double rows = static_cast<double>(p.rows) * static_cast<double>(product(p, false));
+    const double read = chosen && p.adjoint ? rows : elements;
+    const double written = chosen && !p.adjoint ? rows : elements;
     const double threads = threads_of(device);
     // A transform beyond a core's cache is read and written again by every stage.
     const bool shares = cpu::wht_ref_shares_transform(p, threads_of(device));
     const double stages = static_cast<double>(ref_flops(p)) / std::max(elements, 1.0);
     const bool sweeps = static_cast<double>(cpu::wht_ref_slice_bytes(p)) >
                         static_cast<double>(device.l2_core_bytes);
-    const double bytes =
-        elements * (scalar_bits(p.x) / 8.0 + scalar_bytes(p.y) + (sweeps ? 16 * stages : 0));
+    const double bytes = read * scalar_bits(p.x) / 8.0 + written * scalar_bytes(p.y) +
+                         (sweeps ? elements * 16 * stages : 0);
     const double busy =
         shares ? threads : std::clamp(static_cast<double>(product(p, false)), 1.0, threads);
     const double barriers = shares ? static_cast<double>(product(p, false)) * (stages + 2) : 0;
-    const double compute = (elements * ref_element_seconds +
+    const double compute = ((read + written) / 2 * ref_element_seconds +
                             static_cast<double>(ref_flops(p)) * ref_addition_seconds) /
                            busy;
     return add_up(device, threads, barriers, bytes / bandwidth(device, busy), compute);

@@ -27,8 +27,10 @@ std::string_view scattered_bits(std::string_view token) {
 verdict wht_ref_only(const problem &problem) {
     const wht_problem &p = problem.wht();
     for (const scalar narrow : {scalar::i8, scalar::i16, scalar::b1})
-        if (p.x == narrow) return text("x is ", scalar_name(p.x), "; needs a type of y");
-    if (p.y == scalar::e4m3) return "y is e4m3; needs a type of x";
+        if (p.x == narrow)
+            return text("x is ", scalar_name(p.x),
+                        "; needs f16, bf16, f32, f64, c64, c128, i32 or i64");
+    if (p.y == scalar::e4m3) return "y is e4m3; needs f16, bf16, f32, f64, c64, c128, i32 or i64";
     if (p.diag_in != scalar::none) return "diag_in is in use";
     if (p.diag_mid != scalar::none) return "diag_mid is in use";
     if (p.rows_type != scalar::none) return "rows is in use";

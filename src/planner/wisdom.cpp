@@ -1,6 +1,7 @@
 #include "src/planner/wisdom.h"
 
 #include "src/core/status.h"
+#include "src/desc/desc.h"
 #include "src/planner/text_lines.h"
 
 #include <algorithm>
@@ -16,10 +17,13 @@ constexpr int version = 1;
 
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds > 0; }
 
-/// Whatever else a token must be, it has these characters only; it comes back in JSON.
+/// Nothing else is ever looked up, and tokens come back in JSON.
 bool is_token(std::string_view token) {
-    return token.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:.+-=@_") ==
-           std::string_view::npos;
+    try {
+        return descriptor_from_token(token) != nullptr;
+    } catch (const failure &) {
+        return false;
+    }
 }
 
 bool known(std::string_view token, std::string_view name, int revision) {
@@ -36,9 +40,11 @@ bool is_word(std::string_view word) {
 }
 
 /// Throws unless some line is the header of a version that this library reads, and no line that of
-/// a newer one: which lines follow which header is lost when files are merged.
+/// a newer one: which lines follow which header is lost when files are merged. A text of blanks, as
+/// of a file that is made before its first time, has no times yet.
 void check_header(const std::vector<std::string_view> &lines) {
-    bool headed = false;
+    bool headed = std::all_of(lines.begin(), lines.end(),
+                              [](std::string_view line) { return trimmed(line).empty(); });
     for (size_t i = 0; i < lines.size(); ++i) {
         const int found = header_version(lines[i], header);
         if (found > version)
@@ -73,8 +79,9 @@ wisdom::loaded wisdom::load(std::string_view whole) {
         double seconds = 0;
         if (torn || column.size() != 5 || !number_from(trimmed(column[3]), revision) ||
             !number_from(trimmed(column[4]), seconds) || !is_time(seconds) ||
-            !is_word(trimmed(column[1])) || !is_token(trimmed(column[0])) ||
-            !known(trimmed(column[0]), trimmed(column[2]), revision)) {
+            !is_word(trimmed(column[1])) ||
+            !known(trimmed(column[0]), trimmed(column[2]), revision) ||
+            !is_token(trimmed(column[0]))) {
             ++count.skipped;
             continue;
         }

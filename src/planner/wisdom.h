@@ -18,11 +18,12 @@ class wisdom {
 public:
     struct loaded {
         int loaded = 0;
-        int skipped = 0; ///< unknown candidate, other revision, ill-formed line
+        int skipped = 0; ///< unknown candidate, other revision, ill-formed line or token
     };
-    /// Per line: a torn line and one of an unknown candidate are skipped and counted; lines of all
-    /// devices are kept, find() tells them apart. A newer header is VERSION, text without the
-    /// header is INVALID_ARGUMENT with the line number. All or nothing on a throw. The header may
+    /// Per line: a torn line, one of an unknown candidate and one with a token that does not parse
+    /// are skipped and counted; lines of all devices are kept, find() tells them apart. A newer
+    /// header is VERSION, text without the header is INVALID_ARGUMENT with the line number, unless
+    /// there is no text at all. All or nothing on a throw. The header may
     /// stand in any line, since `sort -u` merges files. A last line without a newline is torn: what
     /// is left of its number may still read as one.
     loaded load(std::string_view text);

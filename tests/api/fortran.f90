@@ -8,6 +8,7 @@ program fortran
   call texts_and_errors
   call descriptors
   call every_kind_of_array
+  call what_does_not_fit
   call plans
   call convolution
   call attention
@@ -123,6 +124,50 @@ contains
     call expect(plait_exec_run_in_place(exec, i8) == PLAIT_OK, 'i64 in place')
     call plait_exec_destroy(exec)
   end subroutine every_kind_of_array
+
+  ! Kinds and sizes that are not those of the plan, and texts that C would cut.
+  subroutine what_does_not_fit
+    real(c_float) :: r4(40), o4(32), small(4)
+    real(c_double) :: r8(32), o8(32)
+    type(c_ptr) :: exec, desc
+    r4 = 1
+    r8 = 1
+    o4 = -99
+    o8 = -99
+    small = -99
+    exec = made('wht:f32:b8:n4:x.s5.1.a4:y.a4')
+    call refused(plait_exec_run(exec, r8, o8), 'plait_exec_run: the array of y is f64')
+    call refused(plait_exec_run(exec, r4, small), 'the array of y has 4 elements; the plan needs 32')
+    call refused(plait_exec_run(exec, r4(1:38), o4), 'of x has 38 elements; the plan needs 39')
+    call expect(all(o4 == -99) .and. all(o8 == -99) .and. all(small == -99), 'nothing written')
+    call expect(plait_exec_run(exec, r4(1:39), o4) == PLAIT_OK, 'exactly what is needed')
+    call expect(all(o4 == [4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, &
+                           4, 0, 0, 0, 4, 0, 0, 0]), 'values')
+    o4 = -99
+    call without_sizes(exec, r4, o4)
+    call expect(all(o4(1:4) == [4, 0, 0, 0]), 'values without sizes')
+    call plait_exec_destroy(exec)
+    call refused(plait_exec_run(c_null_ptr, r4, o4), 'exec=NULL')
+    call refused(plait_desc_from_token(desc, 'wht:f32:n4' // c_null_char // ':y@x'), &
+                 'plait_desc_from_token: token: the text has a NUL in it')
+    call expect(.not. c_associated(desc), 'no descriptor')
+    call refused(plait_exec_create(exec, PLAIT_CPU, 0_c_int, 'wht:f32:n4' // c_null_char), &
+                 'plait_exec_create: token: the text has a NUL in it')
+    call expect(.not. c_associated(exec), 'no exec')
+  end subroutine what_does_not_fit
+
+  subroutine without_sizes(exec, x, y)
+    type(c_ptr), intent(in) :: exec
+    real(c_float), target :: x(*), y(*)
+    call expect(plait_exec_run(exec, x, y) == PLAIT_OK, 'assumed size')
+  end subroutine without_sizes
+
+  subroutine refused(answer, sentence)
+    integer(c_int), intent(in) :: answer
+    character(len=*), intent(in) :: sentence
+    call expect(answer == PLAIT_ERR_INVALID_ARGUMENT, sentence)
+    call expect(index(plait_last_error(), sentence) > 0, sentence)
+  end subroutine refused
 
   function made(token) result(exec)
     character(len=*), intent(in) :: token

@@ -89,6 +89,8 @@ TEST_CASE("wisdom: what is refused") {
     size_t size = 0;
     FAILS(plait_wisdom_load(nullptr, "plait-wisdom 1\n", &count, &count), argument, "ctx=NULL");
     FAILS(plait_wisdom_load(ctx.get(), nullptr, &count, &count), argument, "text=NULL");
+    OK(plait_wisdom_load(ctx.get(), "", &count, &count));
+    CHECK(count == 0);
     FAILS(plait_wisdom_load(ctx.get(), "something else\n", &count, &count), argument, "line 1");
     FAILS(plait_wisdom_load(ctx.get(), "plait-wisdom 2\n", &count, &count), PLAIT_ERR_VERSION, "2");
     FAILS(plait_wisdom_load_file(nullptr, "x", &count, &count), argument, "ctx=NULL");
@@ -148,6 +150,17 @@ TEST_CASE("wisdom: pipes are written through, links are followed, modes stay") {
         CHECK(read(at("target")) == "plait-wisdom 1\n");
         std::remove(at("link").c_str());
     }
+
+    // Links that lead nowhere: in a circle, into a folder that is not there.
+    REQUIRE(symlink("round", at("round").c_str()) == 0);
+    FAILS(plait_wisdom_save_file(ctx.get(), at("round").c_str()), PLAIT_ERR_IO, "round: cannot");
+    REQUIRE(lstat(at("round").c_str(), &facts) == 0);
+    CHECK(S_ISLNK(facts.st_mode));
+    std::remove(at("round").c_str());
+    REQUIRE(symlink("gone/file", at("away").c_str()) == 0);
+    FAILS(plait_wisdom_save_file(ctx.get(), at("away").c_str()), PLAIT_ERR_IO,
+          "away: it leads to ");
+    std::remove(at("away").c_str());
 
     std::ofstream(at("target")) << "kept";
     REQUIRE(chmod(at("target").c_str(), 0444) == 0);

@@ -87,8 +87,18 @@ TEST_CASE("broken and foreign files") {
     CHECK(contains(with("'<U4'", "False", "(2,)"), "<U4"));
     CHECK(contains(with("'<f'", "False", "(2,)"), "not read"));
     CHECK(contains(with("'<f4'", "Maybe", "(2,)"), "cannot be read"));
-    CHECK(contains(with("'<f4'", "False", "(2, -1)"), "cannot be read"));
+    CHECK(contains(with("'<f4'", "False", "(2, -1)"), "has the negative extent -1"));
     CHECK(contains(with("'<f4'", "False", "(2"), "cannot be read"));
+    CHECK(with("'<f4'", "False", "(1, 2)").empty());
+    CHECK(with("'<f4'", "False", "(1, 2,)").empty());
+    for (const char *shape : {"(1 2,)", "(,2)", "(1,,2)", "(2)", "(- ,)"})
+        CHECK(contains(with("'<f4'", "False", shape), "cannot be read"));
+    CHECK(contains(with("'<f4'", "False", "(2,)} 7 {"), "behind its header"));
+    CHECK(contains(with("'<f4'", "False 'x'", "(2,)"), "cannot be read"));
+    CHECK(contains(refusal(npy(1, dict + "}", "12345678")), "behind its header's closing brace"));
+    for (const char *again : {"'shape': (2,)", "'descr': '<f4'", "'fortran_order': False"})
+        CHECK(contains(refusal(npy(1, dict.substr(0, dict.size() - 2) + again + "}", "12345678")),
+                       "twice"));
     CHECK(contains(with("'<f4'", "False", "(99999999999999999, 99999999)"), "no memory holds"));
     CHECK(contains(refusal(npy(1, "{'descr': '<f4'}", "")), "lacks"));
     CHECK(contains(refusal(npy(1, "nonsense", "")), "not a dict"));

@@ -126,6 +126,24 @@ TEST_CASE("signs, strides and mixed types") {
                   2, "s.npy: holds 2");
 }
 
+TEST_CASE("options may stand before the token, and each may be given again") {
+    const float x[4] = {1, 2, 3, 4};
+    write_npy("x.npy", {'f', 4}, {4}, x);
+    write_file("known.txt", "plait-wisdom 1\n");
+    const std::vector<std::vector<std::string>> orders = {
+        {"run", "--backend", "cpu", "--in", "x=x.npy", "wht:f32:n4", "--out", "y=y.npy"},
+        {"run", "--backend", "cpu", "--in=x=x.npy", "--out", "y=y.npy", "wht:f32:n4"},
+        {"run", "--in", "x=x.npy", "--out", "y=y.npy", "--backend", "cpu", "--wisdom", "known.txt",
+         "--wisdom", "known.txt", "wht:f32:n4"},
+        {"verify", "--backend", "cpu", "--in", "x=x.npy", "wht:f32:n4"}};
+    for (const std::vector<std::string> &order : orders) {
+        const outcome o = program(order);
+        INFO(o.err);
+        CHECK(o.code == 0);
+    }
+    CHECK(read_npy<float>("y.npy", {'f', 4}) == std::vector<float>{10, -2, -4, 0});
+}
+
 TEST_CASE("a token alone gives the files; JSON reports") {
     const outcome o = program({"run", "wht:bf16:b2:n4:+signs"});
     CHECK(o.code == 0);

@@ -70,6 +70,16 @@ TEST_CASE("usage errors are code 2 and one sentence") {
     check_refused({"bench", "wht:f32:n8", "--reps", "1"}, 2, "reps");
     check_refused({"bench", "wht:f32:n8", "--fail-above", "5"}, 2, "--baseline");
     check_refused({"verify"}, 2, "tokens or --suite");
+    check_refused({"info", "--profile-text", "--json"}, 2, "--json");
+    check_refused({"plan", "wht:f32:n8:y.a99999999999"}, 2, "bytes=99999999999 of y");
+    std::string strides = "wht:f32:b1"; // a canonical form that is given whole
+    for (int axis = 0; axis < 7; ++axis) strides += ":n2";
+    strides += ":+signs+diag+diag_in+diag_mid";
+    for (const char *role : {":x.s", ":y.s", ":signs.s", ":diag.s", ":diag_in.s", ":diag_mid.s"}) {
+        strides += role;
+        for (int axis = 0; axis < 8; ++axis) strides += (axis ? ".9" : "9") + std::string(17, '0');
+    }
+    check_refused({"plan", strides + ":scale=1"}, 2, strides);
 }
 
 TEST_CASE("bad tokens are code 2 in every command, with the library's sentence") {
@@ -81,6 +91,30 @@ TEST_CASE("bad tokens are code 2 in every command, with the library's sentence")
     }
     check_refused({"wisdom", "make", "wht:f32:n12", "-o", "w.txt", "--backend", "cpu"}, 2, "12");
     CHECK(!exists("w.txt"));
+}
+
+TEST_CASE("a token that fails does not stop the others, and its code is the program's") {
+    // One that is no token, one that nothing takes, one that is well.
+    const std::string bad = "wht:f32:n12", none = "wht:f32:b1048576:n1048576", good = "wht:f32:n8";
+    const std::vector<std::vector<std::string>> commands = {
+        {"plan"},
+        {"verify"},
+        {"bench", "--reps", "3", "--no-accuracy"},
+        {"wisdom", "make", "-o", "several.txt"}};
+    for (std::vector<std::string> command : commands) {
+        command.insert(command.end(), {"--backend", "cpu", none, good, bad});
+        const outcome o = program(command);
+        INFO(command[0]);
+        INFO(o.err);
+        CHECK(o.code == 2);
+        CHECK(contains(o.out, good));
+        CHECK(contains(o.err, bad));
+        CHECK(contains(o.err, none));
+    }
+    const outcome listed = program({"candidates", "--backend", "cpu", bad, good});
+    CHECK(listed.code == 2);
+    CHECK(contains(listed.out, good));
+    CHECK(program({"plan", "--backend", "cpu", none, good}).code == 3);
 }
 
 TEST_CASE("no device is code 77") {

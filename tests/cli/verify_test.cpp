@@ -141,6 +141,10 @@ TEST_CASE("suites, and one bad token among good ones") {
         program({"verify", "wht:f32:n12", "wht:f32:n8", "--backend", "cpu", "--json"});
     CHECK(o.code == 2);
     CHECK(o.json_lines().size() == 1);
+    write_file("marked.txt", "\xef\xbb\xbfwht:f32:n8\n");
+    CHECK(program({"verify", "--suite", "marked.txt", "--backend", "cpu"}).code == 0);
+    write_file("nul.txt", std::string("wht:f32:n8\n\0wht:f32:n16\n", 24));
+    check_refused({"verify", "--suite", "nul.txt"}, 2, "nul.txt: has a NUL byte");
     write_file("empty.txt", "# nothing\n");
     check_refused({"verify", "--suite", "empty.txt"}, 2, "holds no tokens");
     check_refused({"verify", "--suite", "gone.txt"}, 2, "gone.txt");

@@ -174,6 +174,23 @@ TEST_CASE("filters: backend, pattern, workspace, math, determinism") {
     CHECK(chosen("wht:f32:b8:n1024", "h200", pref) == "wht.cuda.block");
 }
 
+TEST_CASE("the nearest is one that another size brings in, not another type") {
+    CHECK(contains(refused("kda.fwd:f32:b1:t1125899906842624:h1:k1:v1:gate=log", "h200", {}),
+                   "the nearest is kda.fwd.cuda.recurrent: an extent of 1125899906842624"));
+    CHECK(contains(refused("kda.bwd:f32:b1:t1125899906842624:h1:k1:v1:gate=log", "h200", {}),
+                   "the nearest is kda.bwd.cuda.recurrent: an extent of 1125899906842624"));
+}
+
+TEST_CASE("a type that is refused comes with those that are not") {
+    preferences simd;
+    simd.pattern = "wht.cpu.simd";
+    for (const char *t : {"wht:i8:n64", "wht:f32:n64:y.e4m3"}) {
+        const std::string sentence = refused(t, "cpu_avx2_2c", simd);
+        INFO(sentence);
+        CHECK(contains(sentence, "; needs f16, bf16, f32, f64, c64, c128, i32 or i64"));
+    }
+}
+
 TEST_CASE("not supported names the nearest candidate and its rule") {
     // What the kernels for rows refuse: wht.cuda.any takes everything.
     preferences rows;

@@ -328,6 +328,20 @@ TEST_CASE("ten thousand plans in a second") {
 #endif
 }
 
+TEST_CASE("chosen rows cost what they write, or read") {
+    const profile &device = profile_named("cpu_avx512_64c");
+    const auto seconds = [&](const char *token) {
+        return candidate_named("wht.cpu.ref").estimate(problem_of(token), device).seconds;
+    };
+    const double all = seconds("wht:f32:b4096:n1024");
+    for (const char *side : {"", "adj:"}) {
+        const std::string head = std::string("wht:f32:b4096:n1024:") + side + "rows=";
+        CHECK(seconds((head + "1").c_str()) < 0.95 * all);
+        CHECK(seconds((head + "1024").c_str()) == doctest::Approx(all));
+        CHECK(seconds((head + "65536").c_str()) > 4 * all);
+    }
+}
+
 // A candidate that overlooks one of these would compute another transform.
 TEST_CASE("what only the definition and wht.cuda.composed compute, all others refuse") {
     for (const char *token :

@@ -90,6 +90,31 @@ TEST_CASE("profile text: errors name the line") {
     CHECK(contains(refusal(with_line(h200, "built", "built")), "write none"));
 }
 
+TEST_CASE("profile text: more than any device has") {
+    for (const named_profile &p : profiles()) {
+        const std::string whole = p.facts.to_text();
+        for (const std::string_view line : split(whole, '\n')) {
+            const std::string key(line.substr(0, line.find(' ')));
+            if (key.empty() || key == "plait-profile" || key == "backend" || key == "name" ||
+                key == "isa" || key == "built")
+                continue;
+            INFO(key);
+            const bool count = key.find("_second") == std::string::npos &&
+                               key.find("bandwidth") == std::string::npos;
+            const bool bytes =
+                key.find("bytes") != std::string::npos || key.find("smem") != std::string::npos;
+            const char *most = bytes ? "9223372036854775807" : count ? "2147483647" : "1e300";
+            CHECK(contains(refusal(with_line(p.facts, key, text(key, ' ', most))), "is above "));
+        }
+    }
+    const profile &h200 = profile_named("h200");
+    CHECK(contains(refusal(with_line(h200, "cc_major", "cc_major 2147483647")),
+                   "cc_major=2147483647 is above 99"));
+    CHECK(contains(refusal(with_line(h200, "smem_per_sm", "smem_per_sm 1024")),
+                   "smem_per_sm=1024 is below smem_per_block=232448"));
+    CHECK(contains(refusal(with_line(h200, "built", "built 2147483647")), "list of architectures"));
+}
+
 TEST_CASE("profile text: what ends within a line is torn") {
     for (const named_profile &p : profiles()) {
         const std::string whole = p.facts.to_text();

@@ -83,6 +83,8 @@ TEST_CASE("wisdom: lines of nobody and torn lines are skipped and counted") {
     const std::vector<std::string> bad = {
         line(token, "cuda/8.0/108sm/NVIDIA A100", tiled, rev, "1e-3"),
         line(token, "", tiled, rev, "1e-3"),
+        line("wht:zzz", here, tiled, rev, "1e-3"),
+        line("wht:f32:n8:scale=1", here, tiled, rev, "1e-3"),
         line(token, here, "wht.cuda.unheard_of", "1", "1e-3"),
         line("kda.fwd:bf16:b1", here, "kda.fwd.cuda.unheard_of", "1", "1e-3"),
         line(token, here, tiled, std::to_string(candidate_named(tiled).revision + 1), "1e-3"),
@@ -137,12 +139,16 @@ TEST_CASE("wisdom: the header decides") {
     CHECK(contains(sentence_of(PLAIT_ERR_VERSION, [&] { w.load("plait-wisdom 2\n" + good); }),
                    "line 1: version 2 is newer"));
     for (const std::string &text :
-         {std::string(), good, std::string("plait-profile 1\n"), std::string("plait-wisdom\n"),
+         {good, std::string("plait-profile 1\n"), std::string("plait-wisdom\n"),
           std::string("plait-wisdom one\n"), std::string("plait-wisdoms 1\n")}) {
         INFO(text);
         CHECK(contains(sentence_of(PLAIT_ERR_INVALID_ARGUMENT, [&] { w.load(text); }), "line 1"));
     }
     CHECK(w.save() == before);
+    for (const char *blank : {"", "\n", " \r\n\n"}) { // made before its first time
+        CHECK(w.load(blank).loaded == 0);
+        CHECK(w.load(blank).skipped == 0);
+    }
     CHECK(w.load("plait-wisdom 1\r\n" + good.substr(0, good.size() - 1) + "\r\n").loaded == 1);
     // Whichever line says it, and however many digits it has.
     for (const char *newer : {"2", "99999999999999999999"})

@@ -51,11 +51,19 @@ std::string cuda_build() {
 }
 
 std::shared_ptr<const backend> cuda_backend(int device) {
-    int count = 0;
+    if (device < 0)
+        fail(PLAIT_ERR_NO_DEVICE, "device=", device, " is negative; devices are counted from 0");
+    int count = 0, driver = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
+    // The runtime calls a driver that is not there one that is too old.
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        driver == 0)
+        fail(PLAIT_ERR_NO_DEVICE, "device=", device, ": there is no CUDA driver on this machine");
+    if (error == cudaErrorNoDevice)
+        fail(PLAIT_ERR_NO_DEVICE, "device=", device, ": there is no CUDA device on this machine");
     if (error != cudaSuccess)
         fail(PLAIT_ERR_NO_DEVICE, "device=", device, ": ", cudaGetErrorString(error));
-    if (device < 0 || device >= count)
+    if (device >= count)
         fail(PLAIT_ERR_NO_DEVICE, "device=", device, ": there are ", count,
              " CUDA devices, counted from 0");
     return std::make_shared<cuda_device>(device);

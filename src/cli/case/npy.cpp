@@ -46,6 +46,7 @@ public:
     }
     bool number(int64_t *value) {
         std::string digits;
+        const bool minus = take('-');
         if (!word(&digits)) return false;
         if (digits.back() == 'L') digits.pop_back(); // written by Python 2
         if (digits.empty() || digits.size() > 18) return false;
@@ -54,7 +55,12 @@ public:
             if (!std::isdigit(static_cast<unsigned char>(c))) return false;
             *value = *value * 10 + (c - '0');
         }
+        if (minus) *value = -*value;
         return true;
+    }
+    bool end() {
+        skip();
+        return at_ == text_.size();
     }
 
 private:
@@ -148,28 +154,36 @@ npy_reader::~npy_reader() { std::fclose(file_); }
 void npy_reader::parse(const std::string &header) {
     cursor c(header);
     std::string key, descr, order;
-    bool have_shape = false;
+    bool have_shape = false, more = true; // a comma stands before each but the first
     if (!c.take('{')) fail(" is torn: its header is not a dict");
     while (!c.take('}')) {
-        bool good = c.string(&key) && c.take(':');
+        bool good = more && c.string(&key) && c.take(':');
+        const bool again = (key == "descr" && !descr.empty()) || (key == "shape" && have_shape) ||
+                           (key == "fortran_order" && !order.empty());
+        if (good && again) fail(" is torn: its header has the key " + key + " twice");
         if (good && key == "descr") {
             if (!c.string(&descr)) fail(" holds a structured type; plain numbers are read");
         } else if (good && key == "fortran_order") {
             good = c.word(&order) && (order == "True" || order == "False");
         } else if (good && key == "shape") {
             have_shape = good = c.take('(');
+            bool another = true;
             while (good && !c.take(')')) {
                 int64_t extent = 0;
-                good = c.number(&extent);
+                good = another && c.number(&extent);
+                if (good && extent < 0)
+                    fail(" has the negative extent " + std::to_string(extent) + " in its shape");
                 shape.push_back(extent);
-                c.take(',');
+                another = c.take(',');
             }
+            if (shape.size() == 1 && !another) good = false; // in Python a number, no tuple
         } else {
             good = false;
         }
         if (!good) fail(" is torn: its header cannot be read");
-        c.take(',');
+        more = c.take(',');
     }
+    if (!c.end()) fail(" is torn: something stands behind its header's closing brace");
     if (descr.empty() || order.empty() || !have_shape)
         fail(" is torn: its header lacks descr, fortran_order or shape");
     if (descr[0] == '>') fail(" is big endian (" + descr + "); save it in little endian order");

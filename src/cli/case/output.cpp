@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,6 +204,32 @@ void output_file::commit() {
     }
     forget();
     if (code != 0) fail(code);
+}
+
+file_lock::file_lock(const std::string &path) {
+    const destination d = find_destination(path);
+    if (!d.why.empty() || d.through) return; // whoever writes there says so
+    name_ = d.path + ".lock";
+    for (;;) {
+        fd_ = open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd_ < 0) return;
+        int done = 0;
+        do done = flock(fd_, LOCK_EX);
+        while (done != 0 && errno == EINTR);
+        // The one before may have removed the file that this lock is on.
+        struct stat held {
+        }, named{};
+        const bool same = fstat(fd_, &held) == 0 && stat(name_.c_str(), &named) == 0 &&
+                          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+        if (done != 0 || same) return;
+        close(fd_);
+    }
+}
+
+file_lock::~file_lock() {
+    if (fd_ < 0) return;
+    unlink(name_.c_str()); // while it is held: who waits for it sees that it is gone
+    close(fd_);
 }
 
 void remove_unfinished_on_signals() {

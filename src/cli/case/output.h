@@ -44,6 +44,21 @@ private:
     int slot_ = -1;
 };
 
+/// Programs that read a file, change it and write it again hold this in between: the others wait.
+/// The lock is on a file beside the target, since the target is replaced, and goes with whoever
+/// holds it, also by a kill. Where the file system has no locks there is none.
+class file_lock {
+public:
+    explicit file_lock(const std::string &path);
+    ~file_lock();
+    file_lock(const file_lock &) = delete;
+    file_lock &operator=(const file_lock &) = delete;
+
+private:
+    std::string name_;
+    int fd_ = -1;
+};
+
 /// SIGINT, SIGTERM and the like remove what is not committed and then end the process as ever. A
 /// file size limit becomes an error of the write.
 void remove_unfinished_on_signals();
