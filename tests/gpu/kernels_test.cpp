@@ -3,10 +3,12 @@
 #include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/around_layout.h"
 #include "lib/cuda/wht/block_e4m3_layout.h"
+#include "lib/cuda/wht/block_factor_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
+#include "lib/cuda/wht/fused_layout.h"
 #include "lib/cuda/wht/kron_int8_layout.h"
 #include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
@@ -134,6 +136,37 @@ TEST_CASE("kernels: rows of integers and of complex numbers") {
     }
 }
 
+TEST_CASE("kernels: rows with signs, a diagonal, an order or a factor") {
+    using namespace plait::impl;
+    rng random(config().seed);
+    for (const plait_dtype type : device_types) {
+        for (int k = 1; k <= 15; ++k) {
+            if (!wht_fused_exists(static_cast<scalar>(type), k)) continue;
+            wht_call c = rows_of(type, k <= 6 ? 1027 : 37, int64_t{1} << k);
+            for (const plait_wht_order order : {PLAIT_NATURAL, PLAIT_SEQUENCY, PLAIT_DYADIC}) {
+                c.order = order;
+                c.adjoint = (k + order) % 2 == 1;
+                c.signs = order != PLAIT_SEQUENCY;
+                c.diag.reset();
+                if (order != PLAIT_DYADIC) c.diag = type;
+                check_by("wht.cuda.fused", c, PLAIT_MATH_DEFAULT, random);
+            }
+        }
+        for (const plait_wht_factor f : {PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON,
+                                         PLAIT_H28_WILLIAMSON, PLAIT_H40})
+            for (const int k : {0, 3, 8, 10}) {
+                const auto factor = static_cast<wht_factor>(f);
+                if (!wht_block_factor_exists(static_cast<scalar>(type), factor, k)) continue;
+                wht_call c = rows_of(type, 37, int64_t{wht_factor_order(factor)} << k);
+                c.factor = {1, f};
+                for (const bool adjoint : {false, true}) {
+                    c.adjoint = adjoint;
+                    check_by("wht.cuda.block_factor", c, PLAIT_MATH_DEFAULT, random);
+                }
+            }
+    }
+}
+
 TEST_CASE("kernels: which of the compiled ones ran") {
     using namespace plait::impl;
     std::set<std::string> compiled;
@@ -157,6 +190,14 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.l2 ") + l.variant);
                     if (wht_mma16_launch(x, y, k, vector, &l))
                         compiled.insert(std::string("wht.mma16 ") + l.variant);
+                    for (const bool ordered : {false, true})
+                        if (x == y && wht_fused_launch(x, k, ordered, &l))
+                            compiled.insert(std::string("wht.fused ") + l.variant);
+                    for (int f = 1; f <= PLAIT_H40 && x == y; ++f)
+                        for (const bool adjoint : {false, true})
+                            if (wht_block_factor_launch(x, static_cast<wht_factor>(f), adjoint, k,
+                                                        &l))
+                                compiled.insert(std::string("wht.block_factor ") + l.variant);
                     if (wht_block_e4m3_launch(x, k, &l))
                         compiled.insert(std::string("wht.block_e4m3 ") + l.variant);
                     for (const int parts : {0, 1})
