@@ -255,6 +255,9 @@ const candidate *wht_composer::best_for(const impl::problem &q, cost *price) con
         if (c.backend != PLAIT_CUDA || c.operands != narrowest::f32) continue;
         const std::string name = c.name;
         if (name == "wht.cuda.composed") continue;
+        // The diagonal has the type of the caller's X, which the others take for that of their x.
+        const wht_problem &w = q.wht();
+        if (w.diag != scalar::none && w.x != p_.x && name != "wht.cuda.any") continue;
         // wht.any knows all matrices up to order 40, and leaves some of them to this candidate.
         const bool takes = name == "wht.cuda.any" ? plan_wht_any(q.wht(), device_).refusal.empty()
                                                   : c.applicable(q, device_).empty();
