@@ -8,6 +8,7 @@
 //   W42, W43  rows of 4096, more than 2^32 elements: tests/gpu/huge_test.cpp
 #include "tests/support/check.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -42,7 +43,9 @@ context_ptr device_of(int cc_major, int cc_minor, int64_t smem_per_block, const 
                              "launch_seconds 2e-06\nmemory_bytes 25769803776\ncc_major " +
                              std::to_string(cc_major) + "\ncc_minor " + std::to_string(cc_minor) +
                              "\nsms 24\nsmem_per_block " + std::to_string(smem_per_block) +
-                             "\nsmem_per_sm 102400\nthreads_per_sm 1536\nregisters_per_sm 65536\n"
+                             "\nsmem_per_sm " +
+                             std::to_string(std::max<int64_t>(102400, smem_per_block)) +
+                             "\nthreads_per_sm 1536\nregisters_per_sm 65536\n"
                              "l2_bytes 25165824\nf32_per_second 7e12\nf64_per_second 1e11\nbuilt " +
                              built + "\n";
     plait_context *ctx = nullptr;

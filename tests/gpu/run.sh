@@ -96,6 +96,11 @@ run() {
     return "$status"
 }
 
+# already PART: says so if it has passed on these sources.
+already() {
+    [ -f "$passed/$1.result" ] && say "$(cat "$passed/$1.result") (before)"
+}
+
 # check TOOL PART FILES ARGUMENTS...: the tests of FILES named by ARGUMENTS under one tool of
 # compute-sanitizer; says its summary, and fails if anything did.
 check() {
