@@ -74,7 +74,7 @@ __device__ __forceinline__ void kda64_store_columns(const kda_view &v, void *bas
 }
 
 template <int Keys, int Warps>
-__global__ void __launch_bounds__(32 * Warps)
+__global__ void __launch_bounds__(32 * Warps, 1)
     kda_chunk64_bwd_scan(const __grid_constant__ kda_chunk64_bwd_scan_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     constexpr kda64_scan_shape shape = kda64_bwd_scan_shape_of(Keys, Warps);
