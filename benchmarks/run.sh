@@ -39,6 +39,8 @@ if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda wht_l2
     suite cuda wht_latency --latency --all-candidates
     suite cuda wht_mma16 --all-candidates
+    suite cuda wht_types
+    suite cuda wht_fused
     suite cuda wht_kron --all-candidates --math tf32
     suite cuda wht_corpus --all-candidates --reps 11
     suite cuda conv1d_fwd
