@@ -207,7 +207,7 @@ TEST_CASE("a token that makes no sense is refused at its place") {
         {"wht:f32:n8:x.s1.s2", "token[16]=\"s2\" is a second list of strides for one role"},
         {"wht:f32:n8:x.s2.99999999999999999999", "token[16]=\"99999999999999999999\" is beyond"},
         {"wht:f32:n8:x.a3", "token[13]=\"a3\" is refused: bytes=3 of x is no power of two"},
-        {"wht:f32:n8:x.a99999999999", "is refused: bytes=2147483647 of x is no power of two"},
+        {"wht:f32:n8:x.a99999999999", "is refused: bytes=99999999999 of x is no power of two"},
         {"wht:f32:n8:x.a4.a4", "token[16]=\"a4\" is a second alignment for one role"},
         {"wht:f32:n8:y.f16.f16", "token[17]=\"f16\" is a second type for one role"},
         {"wht:f32:n8:y.b1", "token[13]=\"b1\" is refused: dtype=b1 is no type of y"},
