@@ -37,7 +37,7 @@ TEST_CASE("emulated kda backward: every width, V other than K, states of both ty
     int item = 0;
     for (const auto &[k, v, t] : {std::array<int64_t, 3>{64, 80, 65},
                                   {96, 64, 64},
-                                  {128, 64, 64},
+                                  {128, 128, 64},
                                   {192, 64, 64},
                                   {256, 64, 64},
                                   {64, 112, 64}}) {
