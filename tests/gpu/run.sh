@@ -157,22 +157,25 @@ for part in "${parts[@]}"; do
     sum=$((sum + $("$test" --count "$(files_of "$part")" | sed -n 's/.*filters: *//p')))
 done
 [ "$sum" = "$all" ] || { say "the parts take $sum of $all tests: mend files_of" && exit 1; }
-for part in "${parts[@]}"; do already "tests.$part" || together run "$part"; done
-joined
+for part in "${parts[@]}"; do
+    [ "$part" = quiet ] || already "tests.$part" || together run "$part"
+done
 
 # racecheck does not know that an mbarrier counts the bytes of st.async, and warns of each store of
 # wht.cluster; those are proven by tests/emulate, in every order of threads. It is the slowest: the
-# rows of wht go by type.
+# rows of wht go by type. The checkers run beside the tests, as none of these asks for times.
 checks() {
     local sweep='sweep*,*conv1d sweep*,*kda sweep*'
     local memory="kernels*,$sweep,cases*,graph*,streams*,*bad offsets*,*break the rules*"
     local race=(--top=24 --skip=wht.cuda.cluster) family type
+    "$1" memcheck wht wht "-tc=$memory" '-tce=kernels*'
+    "$1" memcheck wht_kernels wht '-tc=kernels*'
+    for family in conv1d kda; do "$1" memcheck $family $family "-tc=$memory"; done
     for family in wht conv1d kda; do
-        "$1" memcheck $family $family "-tc=$memory"
         "$1" initcheck $family $family '-tc=kernels*,sweep*' --top=24
         "$1" synccheck $family $family '-tc=kernels*' --top=24
     done
-    for type in F32 F64 BF16; do "$1" racecheck rows_$type rows "-tc=kernels*length*$type*" "${race[@]}"; done
+    for type in F32 F64 F16 BF16; do "$1" racecheck rows_$type rows "-tc=kernels*length? $type*" "${race[@]}"; done
     "$1" racecheck wht wht '-tc=kernels*' '-tce=kernels*length*' "${race[@]}"
     "$1" racecheck conv1d conv1d '-tc=kernels*' "${race[@]}"
     "$1" racecheck kda kda '-tc=kernels*' "${race[@]}"
@@ -189,8 +192,8 @@ if [ "$sanitizer" = yes ]; then
         exit 1
     fi
     checks begin_check
-    joined
 fi
+joined
 
 say "$((SECONDS - seconds_start)) s in all"
 [ "$failed" = 0 ] || { say "FAILED" && exit 1; }

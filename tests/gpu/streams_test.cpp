@@ -98,7 +98,8 @@ TEST_CASE("streams: blocks that wait for each other finish on whatever is left o
             for (int i : {0, 1})
                 CHECK(bound[i]->execute(static_cast<cudaStream_t>(streams[i])) == PLAIT_OK);
         for (const test_stream &s : streams) s.wait();
-        CHECK(cudaStreamQuery(other) == cudaErrorNotReady); // they did not wait for its end
+        // They did not wait for its end; under a checker everything takes so long that it may come.
+        if (!config().small) CHECK(cudaStreamQuery(other) == cudaErrorNotReady);
         (void)cudaGetLastError();
         other.wait();
         const expectation ref = reference(c, data);
