@@ -25,23 +25,27 @@ constexpr double memory_share = 0.8;
 constexpr double prep_seconds = 16e-6;
 constexpr double grad_seconds = 24e-6;
 constexpr double scan_seconds = 8e-6;
-double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
+double step_seconds(int warps) {
+    return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
+}
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 
 int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
 
 int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
 
-/// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
-/// the SMs for itself, so that L2 brings records as fast as they are read; and eight where four
-/// make more blocks than SMs, of which each has room for one.
+/// Four warps have 64 values; eight where four make more blocks than SMs, of which each has room
+/// for one. Forward, 65 to 128 keys, also 32 values or 16 to a block, whose chain from state to
+/// state is shorter, where L2 brings records as fast as all blocks read them.
 int scan_warps(const kda_problem &p, const profile &device) {
     const bool backward = p.direction == kda_direction::backward;
     if (kda64_keys(p.dim_k) != 128) return 4;
-    if (p.dim_v <= 32) return backward ? 4 : kda64_split_warps;
-    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, 4);
-    if (blocks > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
-    return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
+    const auto blocks = [&p](int warps) {
+        return p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    };
+    if (!backward && blocks(1) <= device.sms / 2) return 1;
+    if (!backward && (p.dim_v <= 32 || blocks(2) <= device.sms)) return 2;
+    return blocks(4) > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0 ? 8 : 4;
 }
 
 /// Pieces of 8 channels are 16 aligned bytes.
@@ -101,9 +105,7 @@ verdict applicable(const problem &problem, const profile &device) {
     if (kda_chunk_slots(p, kda64_rows) * p.value_heads == 0) return "there are no chunks";
     const int64_t heads = chunk_heads(p);
     const int warps = scan_warps(p, device);
-    int64_t shared = warps == kda64_split_warps
-                         ? kda64_split_shape_of(kda64_keys(p.dim_k)).bytes
-                         : kda64_forward_shape_of(kda64_keys(p.dim_k), warps).bytes;
+    int64_t shared = kda64_forward_bytes(kda64_keys(p.dim_k), warps);
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,

@@ -117,7 +117,10 @@ TEST_CASE("emulated kda: forward in every order of threads, more keys than a til
                                   {128, 64, 6},
                                   {128, 32, 5},
                                   {64, 64, 2},
-                                  {64, 32, 3}}) {
+                                  {64, 32, 3},
+                                  {128, 64, 1},
+                                  {128, 32, 1},
+                                  {64, 32, 1}}) {
         kda_call c = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, t, 1, 2, k, v);
         c.orientation = k % 8 == 0 && k != 192 && v != 32 ? PLAIT_STATE_KV : PLAIT_STATE_VK;
         check_orders(c, random);

@@ -7,7 +7,8 @@ namespace plait::impl::cuda {
 
 kernel_list list_kda_chunk64_fwd_scan_k128() {
     static const kernel_entry entries[] = {
-        make_kernel_entry<&kda_chunk64_fwd_scan_split<128>>("kda.chunk64_fwd_scan", "k128.w2"),
+        make_kernel_entry<&kda_chunk64_fwd_scan_split<128, 1>>("kda.chunk64_fwd_scan", "k128.w1"),
+        make_kernel_entry<&kda_chunk64_fwd_scan_split<128, 2>>("kda.chunk64_fwd_scan", "k128.w2"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, false>>("kda.chunk64_fwd_scan", "k128.w4"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 8, false>>("kda.chunk64_fwd_scan", "k128.w8"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, true>>("kda.chunk64_fwd_scan",

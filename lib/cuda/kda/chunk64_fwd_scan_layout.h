@@ -50,30 +50,48 @@ PLAIT_HD constexpr kda64_forward_shape kda64_forward_shape_of(int keys, int warp
     return s;
 }
 
-/// The split kernel: as many warps again make O, a chunk behind the others. What they need of a
-/// record has a ring of its own; a warp of values hands over S and u of two chunks.
-constexpr int kda64_split_warps = 2, kda64_split_stages = 3;
+/// The split kernel, of one or two tiles of 16 values: four warps share the chain from state to
+/// state, by tokens and by keys; two more for each tile make O, a chunk behind them. What those
+/// need of a record has a ring of its own.
+constexpr int kda64_split_most = 2; ///< tiles of a block
+constexpr int kda64_chain_warps = 4;
+constexpr int kda64_split_v = 4;     ///< chunks of V
+constexpr int kda64_split_first = 3; ///< stages of the ring of the chain
+PLAIT_HD constexpr int kda64_split_second_of(int tiles) { return tiles == 1 ? 3 : 2; }
+PLAIT_HD constexpr int kda64_split_threads(int tiles) {
+    return 32 * (kda64_chain_warps + 2 * tiles);
+}
 
 struct kda64_split_shape {
-    int values, first, second, rest, v, share, each, counters, bytes;
+    int values, first, second, rest, v, state, written, residual, counters, bytes;
 };
 
-PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys) {
+/// Words of operands that warps hand over: 16 values and 16 keys or tokens are 512 bytes, of which
+/// every lane has 16. `state` and `written` (u) are there twice.
+constexpr int kda64_words = 512;
+PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys, int tiles) {
     kda64_split_shape s{};
     const kda64_record r = kda64_record_of(keys);
-    s.values = 16 * kda64_split_warps;
+    s.values = 16 * tiles;
     s.first = r.states; // bytes of each part of a record
     s.second = r.bytes - r.states;
-    s.rest = kda64_split_stages * s.first; // where the second ring begins
-    s.v = s.rest + kda64_split_stages * s.second;
-    s.share = s.v + 2 * kda64_split_warps * kda64_warp_values;
-    s.each = kda64_tile_bytes(16, keys) + kda64_tile_bytes(16, kda64_rows);
-    s.counters = s.share + 2 * kda64_split_warps * s.each;
-    s.bytes = s.counters + 64;
+    s.rest = kda64_split_first * s.first; // where the second ring begins
+    s.v = s.rest + kda64_split_second_of(tiles) * s.second;
+    s.state = s.v + kda64_split_v * tiles * kda64_warp_values;
+    s.written = s.state + 2 * tiles * (keys / 16) * kda64_words;
+    s.residual = s.written + 2 * tiles * 4 * kda64_words;
+    s.counters = s.residual + tiles * 4 * kda64_words;
+    s.bytes = s.counters + 80; // ten
     return s;
 }
 
-/// Blocks of 32, 64 or 128 values: fewer values are more blocks, which read every record again.
+/// Shared memory of a block of 16 values for each of `warps`.
+PLAIT_HD constexpr int kda64_forward_bytes(int keys, int warps) {
+    return warps <= kda64_split_most ? kda64_split_shape_of(keys, warps).bytes
+                                     : kda64_forward_shape_of(keys, warps).bytes;
+}
+
+/// Blocks of 16, 32, 64 or 128 values: fewer values are more blocks, which read every record again.
 PLAIT_HD constexpr int kda64_scan_slices(int64_t dim_v, int warps) {
     return static_cast<int>(kda_ceil_div(dim_v, 16 * warps));
 }
@@ -93,8 +111,9 @@ inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int 
     const int keys = kda64_keys(p.dim_k);
     a.slices = kda64_scan_slices(p.dim_v, warps);
     a.blocks = kda_places(p) * p.value_heads * a.slices;
-    kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_forward_shape_of(keys, warps).bytes};
-    if (warps == kda64_split_warps) l.threads *= 2, l.smem_bytes = kda64_split_shape_of(keys).bytes;
+    const bool split = warps <= kda64_split_most;
+    kda_launch l{"", split ? kda64_split_threads(warps) : 32 * warps, kda_grid(a.blocks),
+                 kda64_forward_bytes(keys, warps)};
     int at = kda64_scan_name(l.variant, keys, warps);
     if (a.p.direction == kda_direction::backward) // keeps states and u, and makes no O
         for (const char *c = ".keep"; *c != 0; ++c) l.variant[at++] = *c;
