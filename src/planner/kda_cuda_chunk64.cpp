@@ -48,6 +48,13 @@ int scan_warps(const kda_problem &p, const profile &device) {
     return blocks(4) > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0 ? 8 : 4;
 }
 
+/// O has blocks of its own where there are SMs for them.
+bool scan_pair(const kda_problem &p, int warps, const profile &device) {
+    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
+    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
+}
+
 /// Pieces of 8 channels are 16 aligned bytes.
 bool channels_aligned(const kda_problem &p, const kda_view &v, int64_t heads, int64_t channels) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
@@ -105,7 +112,7 @@ verdict applicable(const problem &problem, const profile &device) {
     if (kda_chunk_slots(p, kda64_rows) * p.value_heads == 0) return "there are no chunks";
     const int64_t heads = chunk_heads(p);
     const int warps = scan_warps(p, device);
-    int64_t shared = kda64_forward_bytes(kda64_keys(p.dim_k), warps);
+    int64_t shared = kda64_forward_bytes(kda64_keys(p.dim_k), warps, scan_pair(p, warps, device));
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
@@ -191,7 +198,8 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
 
 /// With O and STATE_OUT, or with what backward reads of each chunk.
 void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
-              const operand &records, int warps, const operand &states, const operand &written) {
+              const operand &records, int warps, bool pair, const operand &states,
+              const operand &written) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     step s;
@@ -206,7 +214,7 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.p = p;
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
-    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps));
+    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -324,7 +332,8 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
-    add_scan(out, problem, from, records, scan_warps(p, device), {}, {});
+    const int warps = scan_warps(p, device);
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {});
     out.work.seal();
     return out;
 }
@@ -339,7 +348,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_scan(out, problem, from, records, scan_warps(p, device), states, written);
+    add_scan(out, problem, from, records, scan_warps(p, device), false, states, written);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
     add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);

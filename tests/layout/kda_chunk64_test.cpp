@@ -30,23 +30,29 @@ TEST_CASE("kda chunk64: eight rows of ldmatrix lie in eight different groups of 
 }
 
 TEST_CASE("kda chunk64: the chain of few heads has room for its rings and its words") {
-    for (int tiles = 1; tiles <= impl::kda64_split_most; ++tiles) {
-        const impl::kda64_split_shape s = impl::kda64_split_shape_of(128, tiles);
-        const impl::kda64_record r = impl::kda64_record_of(128);
-        CHECK(s.first == r.q); // the second part begins with q+
-        CHECK(s.first + s.second == r.bytes);
-        CHECK(s.first % 128 == 0); // rows keep their banks from stage to stage
-        CHECK(s.second % 128 == 0);
-        CHECK(s.rest == impl::kda64_split_first * s.first);
-        CHECK(s.v - s.rest == impl::kda64_split_second_of(tiles) * s.second);
-        CHECK(s.state - s.v == impl::kda64_split_v * 64 * s.values * 2);
-        CHECK(s.written - s.state == 2 * 128 * s.values * 2);
-        CHECK(s.residual - s.written == 2 * 64 * s.values * 2);
-        CHECK(s.counters - s.residual == 64 * s.values * 2);
-        const int stages = impl::kda64_split_first + impl::kda64_split_second_of(tiles);
-        CHECK(s.bytes - s.counters >= 8 * (stages + 4));
-        CHECK(s.bytes <= impl::kda64_scan_shared_most);
-    }
+    const impl::kda64_record r = impl::kda64_record_of(128);
+    for (const bool pair : {false, true})
+        for (int tiles = 1; tiles <= impl::kda64_split_most; ++tiles) {
+            const impl::kda64_split_rings rings = impl::kda64_split_rings_of(tiles, pair);
+            const impl::kda64_split_shape s = impl::kda64_split_shape_of(128, tiles, pair);
+            CHECK(s.first == r.q); // the second part begins with q+
+            CHECK(s.first + s.second == r.bytes);
+            CHECK(s.first % 128 == 0); // rows keep their banks from stage to stage
+            CHECK(s.second % 128 == 0);
+            if (pair) {
+                CHECK(s.rest + rings.second * s.second == s.words);
+                CHECK(s.words + rings.words * impl::kda64_chunk_words(128, tiles) <= s.counters);
+                CHECK(s.v == rings.first * s.first);
+            } else {
+                CHECK(s.rest == rings.first * s.first);
+                CHECK(s.v - s.rest == rings.second * s.second);
+            }
+            CHECK(s.state - s.v == impl::kda64_split_v * 64 * s.values * 2);
+            CHECK(s.written - s.state == 2 * 128 * s.values * 2);
+            CHECK(s.residual - s.written == 2 * 64 * s.values * 2);
+            CHECK(s.counters - s.residual == 64 * s.values * 2);
+            CHECK(s.bytes <= impl::kda64_scan_shared_most);
+        }
 }
 
 TEST_CASE("kda chunk64: every pair of rows has one level, whose anchor lies between them") {

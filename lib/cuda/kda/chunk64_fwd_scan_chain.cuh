@@ -2,58 +2,9 @@
 // are computed once and kept, loads stand where the warp waits for products or for words of others.
 #pragma once
 
-#include "lib/cuda/kda/chunk64_fwd_scan.cuh"
+#include "lib/cuda/kda/chunk64_fwd_scan_parts.cuh"
 
 namespace plait::impl::cuda {
-
-/// What a block does for one sequence.
-struct kda64_split_run {
-    kda_place w;
-    int64_t hv;
-    int64_t first;       ///< value of the block
-    int chunks;          ///< of the sequence
-    uint32_t used;       ///< chunks behind this block
-    const char *records; ///< of the first chunk
-    int64_t pitch;       ///< bytes from record to record
-
-    __device__ __forceinline__ int tokens(int c) const {
-        const int64_t left = w.length - int64_t(c) * kda64_rows;
-        return left < kda64_rows ? static_cast<int>(left) : kda64_rows;
-    }
-};
-
-/// Counters: stages of both rings that are there; words of a chunk that are there and are read.
-template <int Tiles> struct kda64_split_counters {
-    static constexpr uint32_t stages = kda64_split_first, rest = kda64_split_second_of(Tiles);
-    uint64_t *all;
-
-    __device__ __forceinline__ uint64_t *first(uint32_t n) const { return all + n % stages; }
-    __device__ __forceinline__ uint64_t *second(uint32_t n) const {
-        return all + stages + n % rest;
-    }
-    __device__ __forceinline__ uint64_t *ready(uint32_t n) const {
-        return all + stages + rest + n % 2;
-    }
-    __device__ __forceinline__ uint64_t *done(uint32_t n) const {
-        return all + stages + rest + 2 + n % 2;
-    }
-    __device__ __forceinline__ void init() const {
-        for (uint32_t i = 0; i < stages + rest + 4; ++i)
-            counter_init(all + i, i < stages + rest + 2 ? 1 : 2 * Tiles);
-    }
-    __device__ __forceinline__ void wait_first(uint32_t n) const {
-        counter_wait_block(first(n), n / stages & 1);
-    }
-    __device__ __forceinline__ void wait_second(uint32_t n) const {
-        counter_wait_block(second(n), n / rest & 1);
-    }
-    __device__ __forceinline__ void wait_ready(uint32_t n) const {
-        counter_wait_block(ready(n), n / 2 & 1);
-    }
-    __device__ __forceinline__ void wait_done(uint32_t n) const {
-        counter_wait_block(done(n), n / 2 & 1);
-    }
-};
 
 /// A warp's tokens of V of a chunk, 0 where nothing is.
 template <int Tiles>
@@ -141,11 +92,13 @@ __device__ __forceinline__ float2 kda64_load_two(shared_at at) {
 }
 
 /// The chain: from state to state, by four warps.
-template <int Keys, int Tiles>
+template <int Keys, int Tiles, bool Pair>
 __device__ __forceinline__ void
 kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_split_run &run,
-                  const kda64_split_counters<Tiles> &counters, int warp, int lane) {
-    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles);
+                  const kda64_split_counters<Tiles, Pair> &counters, int warp, int lane) {
+    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles, Pair);
+    constexpr int stages = kda64_split_rings_of(Tiles, Pair).first;
+    constexpr int kept = kda64_split_rings_of(Tiles, Pair).words;
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int keys = Keys / kda64_chain_warps; // of a warp
     constexpr int threads = 32 * kda64_chain_warps;
@@ -200,15 +153,15 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
         }
         async_commit();
     };
+    uint32_t own_state[Tiles][keys / 16][4];
     const auto put_state = [&](uint32_t n) {
         const shared_at to = at_state + n % 2 * state_words;
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
             for (int k = 0; k < keys / 16; ++k) {
-                uint32_t words[4];
-                kda64_pack(s[tile][2 * k], s[tile][2 * k + 1], words);
-                kda64_put_words(to + kda64_words * (tile * (Keys / 16) + k), words);
+                kda64_pack(s[tile][2 * k], s[tile][2 * k + 1], own_state[tile][k]);
+                kda64_put_words(to + kda64_words * (tile * (Keys / 16) + k), own_state[tile][k]);
             }
         }
     };
@@ -228,7 +181,7 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
                 x[0][tile][i / 4][i % 4] += x[1][tile][i / 4][i % 4];
         }
     };
-    int stage = static_cast<int>(run.used % kda64_split_first) * shape.first; // bytes
+    int stage = static_cast<int>(run.used % stages) * shape.first; // bytes
 #pragma unroll
     for (int c = 0; c < kda64_split_v - 1; ++c) fetch(c);
     if (run.chunks > 0) {
@@ -264,6 +217,17 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
                         mma_add<scalar::bf16>(x[k % apart][tile][i], words[k][tile],
                                               {rows[first + k][2 * i], rows[first + k][2 * i + 1]});
                 }
+            }
+        }
+        char *there = shared + shape.words + n % kept * kda64_chunk_words(Keys, Tiles) + 16 * lane;
+        if constexpr (Pair) {
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) {
+#pragma unroll
+                for (int k = 0; k < keys / 16; ++k)
+                    kda64_send_words(there +
+                                         kda64_words * (tile * (Keys / 16) + keys / 16 * warp + k),
+                                     own_state[tile][k], counters.full(n));
             }
         }
         // What is needed later comes while products are made.
@@ -331,15 +295,15 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
             }
         }
         const shared_at written = at_words + shape.written + n % 2 * (tile_words * Tiles);
+        uint32_t own[Tiles][4];
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
             add_apart(x, tile);
-            uint32_t own[4];
-            kda64_pack(x[0][tile][0], x[0][tile][1], own);
-            kda64_put_words(written + tile_words * tile + kda64_words * warp, own);
+            kda64_pack(x[0][tile][0], x[0][tile][1], own[tile]);
+            kda64_put_words(written + tile_words * tile + kda64_words * warp, own[tile]);
         }
-        // The first warp waits for all, that S may be written where it was two chunks ago.
-        if (warp == 0 && n > 0) counters.wait_done(n - 1);
+        // The first warp waits for all, that S of the next chunk may take a place again.
+        if (warp == 0 && n + 1 >= kept) counters.wait_done(n + 1 - kept);
         part_barrier(1, threads); // U is there, and all of the stage is read
                                   // s = gamma s + u^T kR
 #pragma unroll
@@ -349,7 +313,13 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
                 load_words<4>(written + tile_words * tile + kda64_words * k, words[k][tile]);
         }
         if (warp == 0 && lane == 0) counter_arrive(counters.ready(n));
-        stage = stage == (kda64_split_first - 1) * shape.first ? 0 : stage + shape.first;
+        if constexpr (Pair) {
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile)
+                kda64_send_words(there + kda64_words * (Tiles * (Keys / 16) + 4 * tile + warp),
+                                 own[tile], counters.full(n));
+        }
+        stage = stage == (stages - 1) * shape.first ? 0 : stage + shape.first;
         if (c + 1 < run.chunks) {
             counters.wait_first(n + 1);
             load_rows(stage);

@@ -50,44 +50,58 @@ PLAIT_HD constexpr kda64_forward_shape kda64_forward_shape_of(int keys, int warp
     return s;
 }
 
-/// The split kernel, of one or two tiles of 16 values: four warps share the chain from state to
-/// state, by tokens and by keys; two more for each tile make O, a chunk behind them. What those
-/// need of a record has a ring of its own.
+/// The split kernels, of one or two tiles of 16 values: four warps share the chain from state to
+/// state, by tokens and by keys; others make O, a chunk behind them. What those need of a record
+/// has a ring of its own. In a pair they are another block of the cluster, with memory of its own.
 constexpr int kda64_split_most = 2; ///< tiles of a block
 constexpr int kda64_chain_warps = 4;
-constexpr int kda64_split_v = 4;     ///< chunks of V
-constexpr int kda64_split_first = 3; ///< stages of the ring of the chain
-PLAIT_HD constexpr int kda64_split_second_of(int tiles) { return tiles == 1 ? 3 : 2; }
-PLAIT_HD constexpr int kda64_split_threads(int tiles) {
-    return 32 * (kda64_chain_warps + 2 * tiles);
+constexpr int kda64_split_v = 4; ///< chunks of V
+PLAIT_HD constexpr int kda64_split_threads(int tiles, bool pair) {
+    return 32 * (kda64_chain_warps + (pair ? 1 : 2 * tiles));
+}
+
+/// Stages of the two rings; chunks whose words are kept for O.
+struct kda64_split_rings {
+    int first, second, words;
+};
+PLAIT_HD constexpr kda64_split_rings kda64_split_rings_of(int tiles, bool pair) {
+    return pair         ? kda64_split_rings{4, 4, 4}
+           : tiles == 1 ? kda64_split_rings{3, 3, 2}
+                        : kda64_split_rings{3, 2, 2};
 }
 
 struct kda64_split_shape {
-    int values, first, second, rest, v, state, written, residual, counters, bytes;
+    int values, first, second, rest, v, state, written, residual, words, counters, bytes;
 };
 
 /// Words of operands that warps hand over: 16 values and 16 keys or tokens are 512 bytes, of which
-/// every lane has 16. `state` and `written` (u) are there twice.
+/// every lane has 16. `state` and `written` (u) are there twice. In a pair `rest` and `words`,
+/// where S and u arrive, belong to the other block.
 constexpr int kda64_words = 512;
-PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys, int tiles) {
+PLAIT_HD constexpr int kda64_chunk_words(int keys, int tiles) {
+    return tiles * (keys / 16 + 4) * kda64_words;
+}
+PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys, int tiles, bool pair) {
     kda64_split_shape s{};
     const kda64_record r = kda64_record_of(keys);
+    const kda64_split_rings rings = kda64_split_rings_of(tiles, pair);
     s.values = 16 * tiles;
     s.first = r.states; // bytes of each part of a record
     s.second = r.bytes - r.states;
-    s.rest = kda64_split_first * s.first; // where the second ring begins
-    s.v = s.rest + kda64_split_second_of(tiles) * s.second;
+    s.rest = pair ? 0 : rings.first * s.first; // where the second ring begins
+    s.words = s.rest + rings.second * s.second;
+    s.v = pair ? rings.first * s.first : s.words;
     s.state = s.v + kda64_split_v * tiles * kda64_warp_values;
     s.written = s.state + 2 * tiles * (keys / 16) * kda64_words;
     s.residual = s.written + 2 * tiles * 4 * kda64_words;
     s.counters = s.residual + tiles * 4 * kda64_words;
-    s.bytes = s.counters + 80; // ten
+    s.bytes = s.counters + 8 * (rings.first + rings.second + 2 + 3 * rings.words);
     return s;
 }
 
 /// Shared memory of a block of 16 values for each of `warps`.
-PLAIT_HD constexpr int kda64_forward_bytes(int keys, int warps) {
-    return warps <= kda64_split_most ? kda64_split_shape_of(keys, warps).bytes
+PLAIT_HD constexpr int kda64_forward_bytes(int keys, int warps, bool pair) {
+    return warps <= kda64_split_most ? kda64_split_shape_of(keys, warps, pair).bytes
                                      : kda64_forward_shape_of(keys, warps).bytes;
 }
 
@@ -106,15 +120,21 @@ constexpr int kda64_scan_name(char *to, int keys, int warps) {
     return at + 3;
 }
 
-inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int warps) {
+/// `pair`, "k128.p1": O is the work of a second block.
+inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int warps, bool pair) {
     const kda_problem &p = a.p;
     const int keys = kda64_keys(p.dim_k);
     a.slices = kda64_scan_slices(p.dim_v, warps);
     a.blocks = kda_places(p) * p.value_heads * a.slices;
     const bool split = warps <= kda64_split_most;
-    kda_launch l{"", split ? kda64_split_threads(warps) : 32 * warps, kda_grid(a.blocks),
-                 kda64_forward_bytes(keys, warps)};
+    kda_launch l{"", split ? kda64_split_threads(warps, pair) : 32 * warps, kda_grid(a.blocks),
+                 kda64_forward_bytes(keys, warps, pair)};
     int at = kda64_scan_name(l.variant, keys, warps);
+    if (pair) {
+        l.variant[at - 2] = 'p';
+        l.cluster = 2;
+        l.grid = 2 * (a.blocks < kda_most_blocks / 2 ? a.blocks : kda_most_blocks / 2);
+    }
     if (a.p.direction == kda_direction::backward) // keeps states and u, and makes no O
         for (const char *c = ".keep"; *c != 0; ++c) l.variant[at++] = *c;
     l.variant[at] = 0;

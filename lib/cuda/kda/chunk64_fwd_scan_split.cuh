@@ -17,22 +17,6 @@
 
 namespace plait::impl::cuda {
 
-/// One thread: a part of a record to its ring.
-template <int Keys, int Tiles, bool Second>
-__device__ __forceinline__ void kda64_split_fill(char *shared, const kda64_split_run &run,
-                                                 const kda64_split_counters<Tiles> &counters,
-                                                 int c) {
-    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles);
-    constexpr uint32_t stages = Second ? kda64_split_second_of(Tiles) : kda64_split_first;
-    constexpr uint32_t bytes = Second ? shape.second : shape.first;
-    if (c >= run.chunks) return;
-    const uint32_t n = run.used + static_cast<uint32_t>(c);
-    uint64_t *counter = Second ? counters.second(n) : counters.first(n);
-    counter_expect(counter, bytes);
-    bulk_load(shared + (Second ? shape.rest : 0) + n % stages * bytes,
-              run.records + c * run.pitch + (Second ? shape.first : 0), bytes, counter);
-}
-
 /// O of 16 tokens and 16 values.
 __device__ __forceinline__ void kda64_put_tile(const kda_chunk64_fwd_scan_args &a, int64_t at,
                                                int count, int64_t value, int lane,
@@ -72,19 +56,20 @@ __device__ __forceinline__ void kda64_put_tile(const kda_chunk64_fwd_scan_args &
 template <int Keys, int Tiles>
 __device__ __forceinline__ void
 kda64_split_output(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_split_run &run,
-                   const kda64_split_counters<Tiles> &counters, int warp, int own_lane) {
-    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles);
+                   const kda64_split_counters<Tiles, false> &counters, int warp, int own_lane) {
+    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles, false);
     constexpr kda64_record r = kda64_record_of(Keys);
-    constexpr int rest = kda64_split_second_of(Tiles);
+    constexpr int stages = kda64_split_rings_of(Tiles, false).first;
+    constexpr int rest = kda64_split_rings_of(Tiles, false).second;
     const kda_problem &p = a.p;
     const int tile = warp / 2, places[2] = {warp % 2, 3 - warp % 2};
     const int64_t value = run.first + 16 * tile;
     const bool loads = warp == 0 && own_lane == 0;
     if (loads) {
-        for (int c = 0; c < kda64_split_first; ++c)
-            kda64_split_fill<Keys, Tiles, false>(shared, run, counters, c);
+        for (int c = 0; c < stages; ++c)
+            kda64_split_fill<Keys, Tiles, false, false>(shared, run, counters, c);
         for (int c = 0; c < rest; ++c)
-            kda64_split_fill<Keys, Tiles, true>(shared, run, counters, c);
+            kda64_split_fill<Keys, Tiles, false, true>(shared, run, counters, c);
     }
     __syncwarp();
     int64_t o_at = kda_at(p.o, run.w.row, run.w.begin, run.hv);
@@ -99,10 +84,10 @@ kda64_split_output(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64
         float o[2][2][mma_items_d] = {};
         counters.wait_ready(n);
         if (loads) { // the chain has all of this stage in registers
-            kda64_split_fill<Keys, Tiles, false>(shared, run, counters, c + kda64_split_first);
+            kda64_split_fill<Keys, Tiles, false, false>(shared, run, counters, c + stages);
             if (c > 0) {
                 counters.wait_done(n - 1);
-                kda64_split_fill<Keys, Tiles, true>(shared, run, counters, c - 1 + rest);
+                kda64_split_fill<Keys, Tiles, false, true>(shared, run, counters, c - 1 + rest);
             }
         }
         __syncwarp();
@@ -144,36 +129,22 @@ kda64_split_output(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64
 }
 
 template <int Keys, int Tiles>
-__global__ void __launch_bounds__(kda64_split_threads(Tiles), 1)
+__global__ void __launch_bounds__(kda64_split_threads(Tiles, false), 1)
     kda_chunk64_fwd_scan_split(const __grid_constant__ kda_chunk64_fwd_scan_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles);
-    constexpr kda64_record r = kda64_record_of(Keys);
+    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles, false);
     extern __shared__ __align__(16) char shared[];
-    const kda64_split_counters<Tiles> counters{
+    const kda64_split_counters<Tiles, false> counters{
         reinterpret_cast<uint64_t *>(shared + shape.counters)};
     const int lane = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
-    const kda_problem &p = a.p;
     if (threadIdx.x == 0) counters.init();
     kda64_split_run run{};
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
-        const int64_t n = block / a.slices / p.value_heads;
-        run.hv = block / a.slices % p.value_heads;
-        run.w = kda_place_of(p, a.table, a.slots, n);
-        run.first = block % a.slices * shape.values;
-        const kda_place &w = run.w;
-        kda64_clear<shape.values>(a, w.row, w.gap, w.begin - w.gap, run.hv, run.first);
-        if (n == p.sequences) continue; // what stands behind the last sequence
-        if (!w.live) kda64_clear<shape.values>(a, w.row, w.begin, w.length, run.hv, run.first);
-        run.chunks = w.live ? static_cast<int>(kda_ceil_div(w.length, kda64_rows)) : 0;
-        const int64_t begin =
-            p.varlen ? a.table[n].first_chunk : n * kda_ceil_div(p.length, kda64_rows);
-        run.records = a.records + (begin * p.value_heads + run.hv) * r.bytes;
-        run.pitch = p.value_heads * r.bytes;
+        if (!kda64_split_begin<Keys, shape.values>(a, block, true, run)) continue;
         __syncthreads(); // counters are there, the sequence before is done
         if (warp < kda64_chain_warps)
-            kda64_split_chain<Keys, Tiles>(a, shared, run, counters, warp, lane);
+            kda64_split_chain<Keys, Tiles, false>(a, shared, run, counters, warp, lane);
         else
             kda64_split_output<Keys, Tiles>(a, shared, run, counters, warp - kda64_chain_warps,
                                             lane);
