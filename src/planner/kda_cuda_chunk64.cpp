@@ -199,7 +199,7 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
 /// With O and STATE_OUT, or with what backward reads of each chunk.
 void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
               const operand &records, int warps, bool pair, const operand &states,
-              const operand &written) {
+              const operand &written, const profile &device) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     step s;
@@ -215,6 +215,7 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
     kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
+    s.programmatic = waits_for_predecessors(device);
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -333,7 +334,7 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
     const int warps = scan_warps(p, device);
-    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {});
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {}, device);
     out.work.seal();
     return out;
 }
@@ -348,7 +349,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_scan(out, problem, from, records, scan_warps(p, device), false, states, written);
+    add_scan(out, problem, from, records, scan_warps(p, device), false, states, written, device);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
     add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);

@@ -120,6 +120,7 @@ __global__ void __launch_bounds__(kda64_split_threads(Tiles, true), 1)
         for (uint32_t i = 0; i < kept && !chain; ++i)
             counter_expect(counters.full(i), kda64_chunk_words(Keys, Tiles));
     }
+    wait_for_predecessor();
     kda64_split_run run{};
     for (int64_t block = blockIdx.x / 2; block < a.blocks; block += gridDim.x / 2) {
         if (!kda64_split_begin<Keys, shape.values>(a, block, chain, run)) continue;

@@ -53,7 +53,7 @@ __device__ __forceinline__ bool kda64_split_begin(const kda_chunk64_fwd_scan_arg
 template <int Tiles, bool Pair> struct kda64_split_counters {
     static constexpr kda64_split_rings rings = kda64_split_rings_of(Tiles, Pair);
     static constexpr uint32_t stages = rings.first, rest = rings.second, kept = rings.words;
-    static constexpr uint32_t at_ready = stages + rest, at_done = at_ready + 2;
+    static constexpr uint32_t at_ready = stages + rest, at_done = at_ready + stages;
     static constexpr uint32_t at_full = at_done + kept, at_read = at_full + kept;
     uint64_t *all;
 
@@ -61,7 +61,9 @@ template <int Tiles, bool Pair> struct kda64_split_counters {
     __device__ __forceinline__ uint64_t *second(uint32_t n) const {
         return all + stages + n % rest;
     }
-    __device__ __forceinline__ uint64_t *ready(uint32_t n) const { return all + at_ready + n % 2; }
+    __device__ __forceinline__ uint64_t *ready(uint32_t n) const {
+        return all + at_ready + n % stages;
+    }
     __device__ __forceinline__ uint64_t *done(uint32_t n) const { return all + at_done + n % kept; }
     __device__ __forceinline__ uint64_t *full(uint32_t n) const { return all + at_full + n % kept; }
     __device__ __forceinline__ uint64_t *read(uint32_t n) const { return all + at_read + n % kept; }
@@ -80,7 +82,7 @@ template <int Tiles, bool Pair> struct kda64_split_counters {
         counter_wait_block(second(n), n / rest & 1);
     }
     __device__ __forceinline__ void wait_ready(uint32_t n) const {
-        counter_wait_block(ready(n), n / 2 & 1);
+        counter_wait_block(ready(n), n / stages & 1);
     }
     __device__ __forceinline__ void wait_done(uint32_t n) const {
         if constexpr (Pair)

@@ -139,6 +139,7 @@ __global__ void __launch_bounds__(kda64_split_threads(Tiles, false), 1)
     const int lane = static_cast<int>(threadIdx.x % 32);
     const int warp = static_cast<int>(threadIdx.x / 32);
     if (threadIdx.x == 0) counters.init();
+    wait_for_predecessor();
     kda64_split_run run{};
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         if (!kda64_split_begin<Keys, shape.values>(a, block, true, run)) continue;
