@@ -25,23 +25,34 @@ constexpr double memory_share = 0.8;
 constexpr double prep_seconds = 16e-6;
 constexpr double grad_seconds = 24e-6;
 constexpr double scan_seconds = 8e-6;
-double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
+double step_seconds(int warps) {
+    return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
+}
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 
 int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
 
 int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
 
-/// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
-/// the SMs for itself, so that L2 brings records as fast as they are read; and eight where four
-/// make more blocks than SMs, of which each has room for one.
+/// Four warps have 64 values; eight where four make more blocks than SMs, of which each has room
+/// for one. Forward, 65 to 128 keys, also 32 values or 16 to a block, whose chain from state to
+/// state is shorter, where L2 brings records as fast as all blocks read them.
 int scan_warps(const kda_problem &p, const profile &device) {
     const bool backward = p.direction == kda_direction::backward;
     if (kda64_keys(p.dim_k) != 128) return 4;
-    if (p.dim_v <= 32) return backward ? 4 : kda64_split_warps;
-    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, 4);
-    if (blocks > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
-    return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
+    const auto blocks = [&p](int warps) {
+        return p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    };
+    if (!backward && blocks(1) <= device.sms / 2) return 1;
+    if (!backward && (p.dim_v <= 32 || blocks(2) <= device.sms)) return 2;
+    return blocks(4) > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0 ? 8 : 4;
+}
+
+/// O has blocks of its own where there are SMs for them.
+bool scan_pair(const kda_problem &p, int warps, const profile &device) {
+    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
+    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
 }
 
 /// Pieces of 8 channels are 16 aligned bytes.
@@ -101,9 +112,7 @@ verdict applicable(const problem &problem, const profile &device) {
     if (kda_chunk_slots(p, kda64_rows) * p.value_heads == 0) return "there are no chunks";
     const int64_t heads = chunk_heads(p);
     const int warps = scan_warps(p, device);
-    int64_t shared = warps == kda64_split_warps
-                         ? kda64_split_shape_of(kda64_keys(p.dim_k)).bytes
-                         : kda64_forward_shape_of(kda64_keys(p.dim_k), warps).bytes;
+    int64_t shared = kda64_forward_bytes(kda64_keys(p.dim_k), warps, scan_pair(p, warps, device));
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
@@ -189,7 +198,8 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
 
 /// With O and STATE_OUT, or with what backward reads of each chunk.
 void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
-              const operand &records, int warps, const operand &states, const operand &written) {
+              const operand &records, int warps, bool pair, const operand &states,
+              const operand &written, const profile &device) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     step s;
@@ -204,7 +214,8 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.p = p;
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
-    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps));
+    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
+    s.programmatic = waits_for_predecessors(device);
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -322,7 +333,8 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
-    add_scan(out, problem, from, records, scan_warps(p, device), {}, {});
+    const int warps = scan_warps(p, device);
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {}, device);
     out.work.seal();
     return out;
 }
@@ -337,7 +349,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_scan(out, problem, from, records, scan_warps(p, device), states, written);
+    add_scan(out, problem, from, records, scan_warps(p, device), false, states, written, device);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
     add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
