@@ -2,6 +2,7 @@
 // head, scans walk over the records of a sequence, kda.chunk64_grad takes every chunk by itself.
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
+#include "lib/cuda/kda/chunk64_scans_layout.h"
 #include "src/core/text.h"
 #include "src/planner/kda_cuda.h"
 
@@ -30,6 +31,7 @@ double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } /
 
 int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
 
+int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
 int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
 
 /// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
@@ -44,6 +46,15 @@ int scan_warps(const kda_problem &p, const profile &device) {
     return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
 }
 
+/// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
+/// when all of them run at once; else 0. One while their records come from L2 as fast as they are
+/// read.
+int scans_tiles(const kda_problem &p, const profile &device) {
+    if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128) return 0;
+    const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
+    return blocks * 2 <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
+}
+
 /// Pieces of 8 channels are 16 aligned bytes.
 bool channels_aligned(const kda_problem &p, const kda_view &v, int64_t heads, int64_t channels) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
@@ -55,7 +66,6 @@ bool values_aligned(const kda_problem &p, const kda_view &v) {
 }
 
 /// Of a chunk and head: a state, and rows of values.
-int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
 int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
 int64_t row_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_rows * 2; }
 
@@ -239,6 +249,34 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
     out.steps.push_back(std::move(s));
 }
 
+/// Both scans in one step.
+void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
+               const operand &records, int tiles, std::initializer_list<operand> kept) {
+    const kda_problem &p = problem.kda();
+    step s;
+    s.operands = {records};
+    for (const operand &o : kda_operands(problem, {PLAIT_V, PLAIT_STATE_IN, PLAIT_DO,
+                                                   PLAIT_DSTATE_OUT, PLAIT_DSTATE_IN, PLAIT_DV}))
+        append(s, {o});
+    append(s, kept);
+    append(s, {from.slots, from.table});
+    kda_chunk64_scans_args args{};
+    args.p = p;
+    args.vector_v = values_aligned(p, p.v);
+    args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
+    kda_set_launch(s, "kda.chunk64_scans", kda_chunk64_scans_launch(args, tiles));
+    s.args = step_args(args);
+    const int64_t states = kda64_record_of(kda64_keys(p.dim_k)).states;
+    s.bytes_read = chunk_heads(p) * (record_bytes(p) + states) +
+                   token_bytes(p.v, p, p.value_heads, p.dim_v) +
+                   token_bytes(p.d_o, p, p.value_heads, p.dim_v) + state_bytes(p.state_in, p) +
+                   state_bytes(p.dstate_out, p);
+    s.bytes_written = chunk_heads(p) * 2 * (state_tile_bytes(p) + row_tile_bytes(p)) +
+                      token_bytes(p.dv, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_in, p);
+    s.flops = chunk_heads(p) * 2 * scan_flops(p);
+    out.steps.push_back(std::move(s));
+}
+
 void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
               std::initializer_list<operand> tiles, const operand &partials) {
     const kda_problem &p = problem.kda();
@@ -331,16 +369,21 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const kda_problem &p = problem.kda();
     pipeline out;
     const int prep = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
-    const int reverse = prep + 2, grad = prep + 3, sums = grad + (has_sums(p) ? 1 : 0);
+    const int tiles = scans_tiles(p, device);
+    const int reverse = prep + (tiles ? 1 : 2), grad = reverse + 1;
+    const int sums = grad + (has_sums(p) ? 1 : 0);
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
     kda_add_gaps(out, problem, from);
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_scan(out, problem, from, records, scan_warps(p, device), states, written);
+    if (tiles == 0) add_scan(out, problem, from, records, scan_warps(p, device), states, written);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
+    if (tiles == 0)
+        add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
+    else
+        add_scans(out, problem, from, records, tiles, {states, written, gradients, adjoints});
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
     add_grad(out, problem, from,
