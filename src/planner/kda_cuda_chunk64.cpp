@@ -22,35 +22,36 @@ constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
 /// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
 /// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
-constexpr double memory_share = 0.8;
-constexpr double prep_seconds = 16e-6;
-constexpr double grad_seconds = 24e-6;
-constexpr double scan_seconds = 8e-6;
+constexpr double memory_share = 0.8, prep_seconds = 16e-6, grad_seconds = 24e-6,
+                 scan_seconds = 8e-6;
 double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
+/// Of both scans at once that of kda.chunk64_bwd_scan; a chunk of kda.chunk64_scans (estimates).
+constexpr double beside_share = 0.61, scans_seconds = 1.1e-6;
 
 int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
-
 int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
 int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
 
 /// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
 /// the SMs for itself, so that L2 brings records as fast as they are read; and eight where four
-/// make more blocks than SMs, of which each has room for one.
+/// make more blocks than SMs that a scan has for itself, of which each has room for one.
 int scan_warps(const kda_problem &p, const profile &device) {
     const bool backward = p.direction == kda_direction::backward;
     if (kda64_keys(p.dim_k) != 128) return 4;
     if (p.dim_v <= 32) return backward ? 4 : kda64_split_warps;
     const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, 4);
-    if (blocks > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
+    // Backward has two scans that do not need each other.
+    const int64_t most = backward ? device.sms / 2 : device.sms;
+    if (blocks > most && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
     return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
 }
 
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
-/// when all of them run at once; else 0. One while their records come from L2 as fast as they are
-/// read.
+/// where all run at once; else 0. One while L2 brings their records as fast as they are read.
 int scans_tiles(const kda_problem &p, const profile &device) {
     if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128) return 0;
+    if (kda64_scans_ring_of(128, 2, true).bytes > device.smem_per_block) return 0;
     const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
     return blocks * 2 <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
 }
@@ -65,10 +66,8 @@ bool values_aligned(const kda_problem &p, const kda_view &v) {
     return channels_aligned(p, v, p.value_heads, p.dim_v);
 }
 
-/// Of a chunk and head: a state, and rows of values.
 int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
 int64_t row_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_rows * 2; }
-
 bool has_sums(const kda_problem &p) { return p.da_log.used() || p.ddt_bias.used(); }
 int64_t partial_bytes(const kda_problem &p) {
     return has_sums(p) ? chunk_heads(p) * (kda64_keys(p.dim_k) + 1) * 4 : 0;
@@ -236,6 +235,7 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
          kda_operands(problem, {PLAIT_DO, PLAIT_DSTATE_OUT, PLAIT_DSTATE_IN, PLAIT_DV}))
         append(s, {o});
     append(s, {gradients, adjoints, from.slots, from.table});
+    s.beside = true; // of kda.chunk64_fwd_scan: where few blocks of one leave SMs, both run at once
     kda_chunk64_bwd_scan_args args{};
     args.p = p;
     args.vector = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
@@ -343,10 +343,14 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const int warps = scan_warps(p, device);
     const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
     const double steps = std::max(chunks, heads * kda64_scan_slices(p.dim_v, warps) / sms);
+    const double blocks =
+        static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps));
+    const double beside = 2 * blocks <= sms ? beside_share : 1.0;
     double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
-                steps * steps_back_seconds(warps);
+                (scans_tiles(p, device) ? chunks * scans_seconds
+                                        : steps * steps_back_seconds(warps) * beside);
     else
         busy += steps * step_seconds(warps);
     const int launches =

@@ -10,6 +10,7 @@
 //            warps have all of 128 values where blocks of four would not all find an SM
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_scan.cuh"
 
@@ -183,6 +184,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
                                     n * p.dstate_in.n + hv * p.dstate_in.h, value, p.dim_k, p.dim_v,
                                     own_lane, s);
     }
+    wait_for_predecessor(); // kda.chunk64_fwd_scan, beside which this one runs
 #endif
 }
 
