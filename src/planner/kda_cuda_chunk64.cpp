@@ -1,10 +1,10 @@
 // kda.{fwd,bwd}.cuda.chunk64: kda.chunk64_prep makes a record of every chunk of 64 tokens and value
 // head, scans walk over the records of a sequence, kda.chunk64_grad takes every chunk by itself.
+#include "src/planner/kda_cuda_chunk64.h"
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
 #include "lib/cuda/kda/chunk64_scans_layout.h"
 #include "src/core/text.h"
-#include "src/planner/kda_cuda.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,27 +24,34 @@ constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 /// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
 constexpr double memory_share = 0.8, prep_seconds = 16e-6, grad_seconds = 24e-6,
                  scan_seconds = 8e-6;
-double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
+double step_seconds(int warps) {
+    return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
+}
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 /// Of both scans at once that of kda.chunk64_bwd_scan; a chunk of kda.chunk64_scans (estimates).
 constexpr double beside_share = 0.61, scans_seconds = 1.1e-6;
 
-int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
-int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
-int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
-
-/// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
-/// the SMs for itself, so that L2 brings records as fast as they are read; and eight where four
-/// make more blocks than SMs that a scan has for itself, of which each has room for one.
+/// Four warps have 64 values; eight where four make more blocks than a scan has SMs, of which each
+/// has room for one. Forward, 65 to 128 keys, also 32 values or 16 to a block, whose chain from
+/// state to state is shorter, where L2 brings records as fast as all blocks read them.
 int scan_warps(const kda_problem &p, const profile &device) {
     const bool backward = p.direction == kda_direction::backward;
     if (kda64_keys(p.dim_k) != 128) return 4;
-    if (p.dim_v <= 32) return backward ? 4 : kda64_split_warps;
-    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, 4);
+    const auto blocks = [&p](int warps) {
+        return p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    };
+    if (!backward && blocks(1) <= device.sms / 2) return 1;
+    if (!backward && (p.dim_v <= 32 || blocks(2) <= device.sms)) return 2;
     // Backward has two scans that do not need each other.
     const int64_t most = backward ? device.sms / 2 : device.sms;
-    if (blocks > most && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
-    return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
+    return blocks(4) > most && kda_ceil_div(p.dim_v, 64) % 2 == 0 ? 8 : 4;
+}
+
+/// O has blocks of its own where there are SMs for them.
+bool scan_pair(const kda_problem &p, int warps, const profile &device) {
+    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
+    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
 }
 
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
@@ -54,30 +61,6 @@ int scans_tiles(const kda_problem &p, const profile &device) {
     if (kda64_scans_ring_of(128, 2, true).bytes > device.smem_per_block) return 0;
     const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
     return blocks * 2 <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
-}
-
-/// Pieces of 8 channels are 16 aligned bytes.
-bool channels_aligned(const kda_problem &p, const kda_view &v, int64_t heads, int64_t channels) {
-    const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
-    return v.c == 1 && v.align >= 16 && channels % 8 == 0 && fits(p.batch, v.b) &&
-           fits(p.length, v.t) && fits(heads, v.h);
-}
-bool values_aligned(const kda_problem &p, const kda_view &v) {
-    return channels_aligned(p, v, p.value_heads, p.dim_v);
-}
-
-int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
-int64_t row_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_rows * 2; }
-bool has_sums(const kda_problem &p) { return p.da_log.used() || p.ddt_bias.used(); }
-int64_t partial_bytes(const kda_problem &p) {
-    return has_sums(p) ? chunk_heads(p) * (kda64_keys(p.dim_k) + 1) * 4 : 0;
-}
-
-/// Workspace of a chunk and head, without what pieces lose to their alignment.
-int64_t work_bytes(const kda_problem &p) {
-    if (p.direction == kda_direction::forward) return record_bytes(p);
-    return record_bytes(p) + 2 * (state_tile_bytes(p) + row_tile_bytes(p)) +
-           (has_sums(p) ? (kda64_keys(p.dim_k) + 1) * 4 : 0);
 }
 
 verdict applicable(const problem &problem, const profile &device) {
@@ -110,9 +93,7 @@ verdict applicable(const problem &problem, const profile &device) {
     if (kda_chunk_slots(p, kda64_rows) * p.value_heads == 0) return "there are no chunks";
     const int64_t heads = chunk_heads(p);
     const int warps = scan_warps(p, device);
-    int64_t shared = warps == kda64_split_warps
-                         ? kda64_split_shape_of(kda64_keys(p.dim_k)).bytes
-                         : kda64_forward_shape_of(kda64_keys(p.dim_k), warps).bytes;
+    int64_t shared = kda64_forward_bytes(kda64_keys(p.dim_k), warps, scan_pair(p, warps, device));
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
@@ -127,26 +108,6 @@ verdict applicable(const problem &problem, const profile &device) {
         return "more chunks than a workspace holds";
     return fits_memory(problem, device,
                        heads * work_bytes(p) + offsets + 6 * (PLAIT_WORKSPACE_ALIGNMENT - 1));
-}
-
-/// Flops of a chunk and head: of pairs, and of what meets the state.
-int64_t prep_flops(const kda_problem &p) {
-    return 40 * 2 * 16 * 8 * kda64_keys(p.dim_k) + 2 * 64 * 64 * 64 / 3;
-}
-int64_t scan_flops(const kda_problem &p) {
-    return 2 * 64 * p.dim_v * (3 * kda64_keys(p.dim_k) + 2 * 40);
-}
-
-int64_t grad_flops(const kda_problem &p) {
-    return 2 * 64 * values_of(p) * (3 * kda64_keys(p.dim_k) + 2 * 64) +
-           2 * 16 * 16 * 4 * (5 * 2 + 4) * kda64_keys(p.dim_k);
-}
-
-int64_t token_bytes(const kda_view &v, const kda_problem &p, int64_t heads, int64_t channels) {
-    return v.used() ? p.batch * p.length * heads * channels * scalar_bytes(v.type) : 0;
-}
-int64_t state_bytes(const kda_state_view &v, const kda_problem &p) {
-    return v.used() ? p.sequences * p.value_heads * p.dim_k * p.dim_v * scalar_bytes(v.type) : 0;
 }
 
 constexpr std::initializer_list<plait_role> inputs = {PLAIT_Q,    PLAIT_K,     PLAIT_G,
@@ -164,11 +125,6 @@ operand read_only(operand o) {
 operand book(pipeline &out, const char *name, int64_t bytes, int last_step) {
     return piece_operand(out.work.book(name, bytes, static_cast<int>(out.steps.size()), last_step),
                          true);
-}
-
-int64_t input_bytes(const kda_problem &p) {
-    return token_bytes(p.q, p, p.heads, p.dim_k) + token_bytes(p.k, p, p.heads, p.dim_k) +
-           token_bytes(p.g, p, p.value_heads, p.dim_k) + token_bytes(p.beta, p, p.value_heads, 1);
 }
 
 /// Backward divides by a beta that is given. In place of 0 this leaves u the digits of what the
@@ -198,7 +154,8 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
 
 /// With O and STATE_OUT, or with what backward reads of each chunk.
 void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
-              const operand &records, int warps, const operand &states, const operand &written) {
+              const operand &records, int warps, bool pair, const operand &states,
+              const operand &written) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     step s;
@@ -213,7 +170,7 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.p = p;
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
-    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps));
+    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -364,7 +321,8 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
-    add_scan(out, problem, from, records, scan_warps(p, device), {}, {});
+    const int warps = scan_warps(p, device);
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {});
     out.work.seal();
     return out;
 }
@@ -381,7 +339,8 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    if (tiles == 0) add_scan(out, problem, from, records, scan_warps(p, device), states, written);
+    if (tiles == 0)
+        add_scan(out, problem, from, records, scan_warps(p, device), false, states, written);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
     if (tiles == 0)
