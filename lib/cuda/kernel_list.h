@@ -100,6 +100,7 @@ kernel_list list_kda_bwd_recurrent(); ///< also kda.bwd_finish, kda.bwd_params
 kernel_list list_kda_chunk64_bwd_scan_k64();
 kernel_list list_kda_chunk64_grad_k64();
 kernel_list list_kda_chunk64_bwd_scan_k128();
+kernel_list list_kda_chunk64_scans_k128();
 kernel_list list_kda_chunk64_grad_k128();
 kernel_list list_kda_chunk64_sums();
 

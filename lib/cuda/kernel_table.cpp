@@ -97,6 +97,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_chunk64_bwd_scan_k64,
         list_kda_chunk64_grad_k64,
         list_kda_chunk64_bwd_scan_k128,
+        list_kda_chunk64_scans_k128,
         list_kda_chunk64_grad_k128,
         list_kda_chunk64_sums,
     };

@@ -270,6 +270,7 @@ __global__ void __launch_bounds__(32 * Warps)
     const kda_problem &p = a.p;
     const int slices = a.slices;
     const uint32_t bytes = static_cast<uint32_t>(Keep ? r.states : r.bytes);
+    if constexpr (Keep) start_successor();       // kda.chunk64_bwd_scan needs nothing of this one
     uint64_t *left_by = counters + shape.stages; // all warps, before a stage is filled again
     if (threadIdx.x == 0)
         for (int i = 0; i < shape.stages; ++i)
