@@ -58,6 +58,11 @@ PLAIT_HD constexpr int conv1d_bct_wide_blocks_per_sm(int taps) {
     return taps == 8 ? 5 : taps == 16 ? 4 : 3;
 }
 
+/// Whether there is a body for SiLU alone; without it where its registers are not there.
+PLAIT_HD constexpr bool conv1d_bct_wide_silu(scalar s, int taps) {
+    return s == scalar::bf16 || (s == scalar::f16 ? taps < 32 : taps > 8);
+}
+
 /// First token of a thread's first unit, and how far behind it there are units.
 PLAIT_HD constexpr int32_t conv1d_bct_wide_first(scalar s, uint32_t tile, uint32_t lanes,
                                                  uint32_t lane, int32_t vectors, int near) {

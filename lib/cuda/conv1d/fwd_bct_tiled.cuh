@@ -213,8 +213,8 @@ __global__ void __launch_bounds__(conv1d_bct_threads,
         if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
         if constexpr (conv1d_bct_is_wide(Taps) && !Odd) {
             const conv1d_bct_self self = conv1d_bct_self_of(a, at);
-            if (a.width == Taps && a.silu && !a.residual) {
-                conv1d_bct_wide_body<S, Taps, true>(a, self);
+            if (conv1d_bct_wide_silu(S, Taps) && a.width == Taps && a.silu && !a.residual) {
+                conv1d_bct_wide_body<S, Taps, conv1d_bct_wide_silu(S, Taps)>(a, self);
             } else {
                 conv1d_bct_wide_body<S, Taps, false>(a, self);
             }
