@@ -4,6 +4,8 @@
 #include "lib/cuda/conv1d/fwd_bct_flat_layout.h"
 #include "src/planner/conv1d_cuda.h"
 
+#include <initializer_list>
+
 namespace plait::impl {
 
 /// Base and all rows at multiples of 16 bytes.
