@@ -1,4 +1,5 @@
-// kda.chunk64_fwd_scan: for few heads (variant k128.w2). What does not lie between one state and
+// Part of kda.chunk64_fwd_scan, which begins in chunk64_fwd_scan.cuh:
+// for few heads (variant k128.w2). What does not lie between one state and
 // the next is the work of other warps. Two warps have 16 values each and all keys, as in the kernel
 // for many heads; two more make O = q+ S + A U of the chunk before from what those hand over in
 // shared memory, S and u as words of operands. One barrier a chunk.
