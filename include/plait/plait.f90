@@ -177,9 +177,6 @@ module plait
   integer(c_int), parameter, public :: PLAIT_VERSION_MINOR = 1
   integer(c_int), parameter, public :: PLAIT_VERSION_PATCH = 0
 
-  ! Above the roles of plait_exec_run_args: what this module says of arrays and texts.
-  integer(c_int64_t), parameter :: fortran_mark = 28774 * 2_c_int64_t**48
-
   type, bind(c), public :: plait_arg
     integer(c_int64_t) :: role
     type(c_ptr) :: ptr
@@ -208,6 +205,13 @@ module plait
       import
       type(c_ptr) :: answer
     end function plait_last_error_c
+    function plait_set_last_error_c(status, sentence) bind(c, &
+        name='plait_set_last_error') result(answer)
+      import
+      integer(c_int), value :: status
+      character(kind=c_char), intent(in) :: sentence(*)
+      integer(c_int) :: answer
+    end function plait_set_last_error_c
     function plait_set_log(bits, fn, user) bind(c, name='plait_set_log') result(answer)
       import
       integer(c_int), value :: bits
@@ -727,6 +731,18 @@ module plait
       type(c_ptr), value :: out
       integer(c_int) :: answer
     end function plait_exec_run_c
+    function plait_exec_run_arrays(exec, in_dtype, in, in_elements, out_dtype, out, &
+        out_elements) bind(c, name='plait_exec_run_arrays') result(answer)
+      import
+      type(c_ptr), value :: exec
+      integer(c_int), value :: in_dtype
+      type(c_ptr), value :: in
+      integer(c_int64_t), value :: in_elements
+      integer(c_int), value :: out_dtype
+      type(c_ptr), value :: out
+      integer(c_int64_t), value :: out_elements
+      integer(c_int) :: answer
+    end function plait_exec_run_arrays
     function plait_exec_run_args(exec, args, nargs) bind(c, &
         name='plait_exec_run_args') result(answer)
       import
@@ -822,6 +838,7 @@ module plait
   public :: plait_status_name_c
   public :: plait_role_name_c
   public :: plait_last_error_c
+  public :: plait_set_last_error_c
   public :: plait_set_log
   public :: plait_device_count
   public :: plait_context_create
@@ -890,6 +907,7 @@ module plait
   public :: plait_exec_create_c
   public :: plait_exec_from_plan
   public :: plait_exec_run_c
+  public :: plait_exec_run_arrays
   public :: plait_exec_run_args
   public :: plait_exec_set_stream
   public :: plait_exec_plan
@@ -904,6 +922,7 @@ module plait
   public :: plait_status_name
   public :: plait_role_name
   public :: plait_last_error
+  public :: plait_set_last_error
   public :: plait_context_create_from_profile
   public :: plait_context_profile
   public :: plait_desc_token
@@ -941,6 +960,13 @@ contains
     character(len=:), allocatable :: text
     text = from_c(plait_last_error_c())
   end function plait_last_error
+
+  function plait_set_last_error(status, sentence) result(answer)
+    integer(c_int), intent(in) :: status
+    character(len=*), intent(in) :: sentence
+    integer(c_int) :: answer
+    answer = plait_set_last_error_c(status, trim(sentence) // c_null_char)
+  end function plait_set_last_error
 
   function plait_context_create_from_profile(ctx, profile) result(answer)
     type(c_ptr), intent(out) :: ctx
@@ -1224,28 +1250,16 @@ contains
     type(c_ptr), intent(in) :: in, out
     integer(c_int64_t), intent(in) :: in_size, out_size ! negative for an assumed-size array
     integer(c_int) :: answer
-    answer = plait_exec_run_args(exec, [ &
-      plait_arg(int(PLAIT_X, c_int64_t), in), plait_arg(int(PLAIT_Y, c_int64_t), out), &
-      described(PLAIT_X, dtype, in_size), described(PLAIT_Y, dtype, out_size)], 4_c_int)
+    answer = plait_exec_run_arrays(exec, dtype, in, in_size, dtype, out, out_size)
   end function run_array
-
-  function described(role, dtype, elements) result(answer)
-    integer(c_int), intent(in) :: role, dtype
-    integer(c_int64_t), intent(in) :: elements
-    type(plait_arg) :: answer
-    answer%role = fortran_mark + dtype * 2_c_int64_t**32 + role
-    answer%ptr = transfer(int(elements, c_intptr_t), c_null_ptr)
-  end function described
 
   ! C would end the text at its first NUL and take what stands before it.
   function whole(text, name) result(answer)
     character(len=*), intent(in) :: text, name
     integer(c_int) :: answer
-    character(len=64, kind=c_char), target :: copy
     answer = PLAIT_OK
-    if (index(text, c_null_char) == 0) return
-    copy = name // c_null_char
-    answer = plait_exec_run_args(c_null_ptr, [plait_arg(fortran_mark, c_loc(copy))], 1_c_int)
+    if (index(text, c_null_char) > 0) answer = plait_set_last_error(PLAIT_ERR_INVALID_ARGUMENT, &
+      name // ': the text has a NUL in it')
   end function whole
 
   function or_null(stream) result(answer)

@@ -193,6 +193,9 @@ PLAIT_API const char *plait_build_info(void); /* one line: compiler, CUDA, archi
 PLAIT_API const char *plait_status_name(plait_status status); /* "no device"; never NULL       */
 PLAIT_API const char *plait_role_name(plait_role role); /* "x", "signs"; NULL if unknown       */
 PLAIT_API const char *plait_last_error(void); /* of this thread; success does not clear it     */
+/* For bindings of other languages: the sentence of a call that they refuse themselves, stored and
+ * logged as that of a failing call. Returns status, which must be a failure. */
+PLAIT_API plait_status plait_set_last_error(plait_status status, const char *sentence);
 
 /* Process-wide. fn gets complete lines of the kinds in `bits`, from any thread, and must not call
  * plait. fn == NULL restores what PLAIT_LOG and PLAIT_LOG_FILE say; without them nothing is
@@ -538,6 +541,11 @@ PLAIT_API plait_status plait_exec_from_plan(plait_exec **exec, const plait_plan 
                                             plait_stream stream);
 /* One input and one output: PLAIT_X and PLAIT_Y. in == out needs the alias in the descriptor. */
 PLAIT_API plait_status plait_exec_run(plait_exec *exec, const void *in, void *out);
+/* The same for arrays that know what they are, as those of other languages do: refused where the
+ * tensor has another dtype, or spans more elements. elements < 0: not known. */
+PLAIT_API plait_status plait_exec_run_arrays(plait_exec *exec, plait_dtype in_dtype, const void *in,
+                                             int64_t in_elements, plait_dtype out_dtype,
+                                             void *out, int64_t out_elements);
 PLAIT_API plait_status plait_exec_run_args(plait_exec *exec, const plait_arg *args, int nargs);
 /* Gives the scratch back on the old stream and takes new scratch on the new one: no wait. Not
  * while the scratch is part of a captured graph that will still be replayed. */

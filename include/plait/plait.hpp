@@ -8,6 +8,7 @@
 /// the library; plait.h stays the only ABI.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -15,6 +16,7 @@
 #include <plait/plait.h>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -46,8 +48,21 @@ template <class T, auto destroy> using owner = std::unique_ptr<T, destroyer<dest
 /// C would end the text at its first NUL and take what stands before it.
 inline const char *c_text(const std::string &text, const char *name) {
     if (text.find('\0') != text.npos)
-        throw error(PLAIT_ERR_INVALID_ARGUMENT, std::string(name) + ": the text has a NUL in it");
+        check(plait_set_last_error(PLAIT_ERR_INVALID_ARGUMENT,
+                                   (std::string(name) + ": the text has a NUL in it").c_str()));
     return text.c_str();
+}
+
+template <class T> constexpr plait_dtype dtype_of() {
+    if constexpr (std::is_same_v<T, float>) return PLAIT_F32;
+    if constexpr (std::is_same_v<T, double>) return PLAIT_F64;
+    if constexpr (std::is_same_v<T, std::complex<float>>) return PLAIT_C64;
+    if constexpr (std::is_same_v<T, std::complex<double>>) return PLAIT_C128;
+    if constexpr (std::is_same_v<T, std::int8_t>) return PLAIT_I8;
+    if constexpr (std::is_same_v<T, std::int16_t>) return PLAIT_I16;
+    if constexpr (std::is_same_v<T, std::int32_t>) return PLAIT_I32;
+    if constexpr (std::is_same_v<T, std::int64_t>) return PLAIT_I64;
+    return plait_dtype{};
 }
 
 /// A text-out function: the size first, then the text. Another thread may make it longer in
@@ -496,6 +511,15 @@ public:
 
     /// Of X and Y; other roles: run().
     void operator()(const void *in, void *out) { check(plait_exec_run(native(), in, out)); }
+    /// The same on the CPU, with types and sizes that must be those of the plan.
+    template <class In, class Out>
+    void operator()(const std::vector<In> &in, std::vector<Out> &out) {
+        static_assert(detail::dtype_of<In>() != 0 && detail::dtype_of<Out>() != 0,
+                      "elements that plait has a dtype for");
+        check(plait_exec_run_arrays(native(), detail::dtype_of<In>(), in.data(),
+                                    static_cast<std::int64_t>(in.size()), detail::dtype_of<Out>(),
+                                    out.data(), static_cast<std::int64_t>(out.size())));
+    }
     void run(std::initializer_list<plait_arg> args) {
         check(plait_exec_run_args(native(), args.begin(), static_cast<int>(args.size())));
     }

@@ -25,40 +25,24 @@ plait_exec *make_exec(plait_plan *plan, plait_stream stream) {
     return exec.release();
 }
 
-/// What plait.f90 knows beside addresses, and C does not: it stands behind the arguments, under
-/// roles with this mark in the 16 highest bits. Of an array the role, in the bits from 32 on the
-/// plait_dtype, and as pointer the number of elements, below 0 where Fortran does not know it; of a
-/// text with a NUL in it 0, and as pointer its name.
-constexpr int64_t fortran_mark = 0x7066;
-
-bool from_fortran(const plait_arg &arg) { return arg.role >> 48 == fortran_mark; }
-
-void check_array(const plait_plan &plan, const plait_arg &said) {
-    const auto role = static_cast<plait_role>(said.role & INT32_MAX);
-    const auto dtype = static_cast<plait_dtype>(said.role >> 32 & 0xffff);
-    const tensor *t = plan.problem.find(role);
-    const dtype_row *kind = find_dtype(dtype);
-    if (!t || !kind) return; // binding finds the role
-    if (dtype != t->dtype)
-        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_exec_run: the array of ", role_name(role), " is ",
-             kind->name, "; the plan has ", dtype_of(t->dtype).name);
-    const auto have = static_cast<int64_t>(reinterpret_cast<intptr_t>(said.ptr));
-    const int64_t needed = t->span_bytes() / (kind->bits / 8);
-    if (have >= 0 && have < needed)
-        fail(PLAIT_ERR_INVALID_ARGUMENT, "plait_exec_run: the array of ", role_name(role), " has ",
-             have, " elements; the plan needs ", needed);
+void run_in_out(const plait_exec &exec, const void *in, void *out) {
+    const plait_arg args[] = {{PLAIT_X, const_cast<void *>(in)}, {PLAIT_Y, out}};
+    run_plan(*exec.plan, args, 2, exec.work, exec.plan->work_bytes(), exec.stream);
 }
 
-/// Takes those from the end of `args`.
-void check_fortran(const plait_exec *exec, const plait_arg *args, int &nargs) {
-    while (args && nargs > 0 && from_fortran(args[nargs - 1])) {
-        const plait_arg &said = args[--nargs];
-        if ((said.role & 0xffffffffffff) == 0)
-            fail(PLAIT_ERR_INVALID_ARGUMENT, static_cast<const char *>(said.ptr),
-                 ": the text has a NUL in it");
-        require(exec, "exec");
-        check_array(*exec->plan, said);
-    }
+/// `have` elements of `dtype`, below 0 where nobody knows how many.
+void check_array(const plait_plan &plan, plait_role role, plait_dtype dtype, int64_t have) {
+    const tensor *t = plan.problem.find(role);
+    const dtype_row *kind = find_dtype(dtype);
+    if (!kind) fail(PLAIT_ERR_INVALID_ARGUMENT, role_name(role), ": ", dtype, " is no plait_dtype");
+    if (!t) return; // binding finds the role
+    if (dtype != t->dtype)
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "the array of ", role_name(role), " is ", kind->name,
+             "; the plan has ", dtype_of(t->dtype).name);
+    const int64_t needed = t->span_bytes() * 8 / kind->bits;
+    if (have >= 0 && have < needed)
+        fail(PLAIT_ERR_INVALID_ARGUMENT, "the array of ", role_name(role), " has ", have,
+             " elements; the plan needs ", needed);
 }
 
 } // namespace
@@ -85,14 +69,23 @@ plait_status plait_exec_from_plan(plait_exec **exec, const plait_plan *plan, pla
 plait_status plait_exec_run(plait_exec *exec, const void *in, void *out) {
     return guard(__func__, [&] {
         require(exec, "exec");
-        const plait_arg args[] = {{PLAIT_X, const_cast<void *>(in)}, {PLAIT_Y, out}};
-        run_plan(*exec->plan, args, 2, exec->work, exec->plan->work_bytes(), exec->stream);
+        run_in_out(*exec, in, out);
+    });
+}
+
+plait_status plait_exec_run_arrays(plait_exec *exec, plait_dtype in_dtype, const void *in,
+                                   int64_t in_elements, plait_dtype out_dtype, void *out,
+                                   int64_t out_elements) {
+    return guard(__func__, [&] {
+        require(exec, "exec");
+        check_array(*exec->plan, PLAIT_X, in_dtype, in_elements);
+        check_array(*exec->plan, PLAIT_Y, out_dtype, out_elements);
+        run_in_out(*exec, in, out);
     });
 }
 
 plait_status plait_exec_run_args(plait_exec *exec, const plait_arg *args, int nargs) {
     return guard(__func__, [&] {
-        check_fortran(exec, args, nargs);
         require(exec, "exec");
         run_plan(*exec->plan, args, nargs, exec->work, exec->plan->work_bytes(), exec->stream);
     });

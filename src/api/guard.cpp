@@ -11,7 +11,7 @@ plait_status report(const char *function, plait_status code, const char *sentenc
     char whole[longest_sentence];
     const bool named = std::strncmp(sentence, "plait_", 6) == 0;
     char begin[64] = "";
-    if (!named) std::snprintf(begin, sizeof begin, "%s: ", function);
+    if (!named && *function != '\0') std::snprintf(begin, sizeof begin, "%s: ", function);
     copy_sentence(whole, begin, sentence);
     set_last_error(whole);
     if (log_wants(PLAIT_LOG_ERROR)) {

@@ -10,7 +10,7 @@
 namespace plait::impl {
 
 /// Stores "function: sentence" for plait_last_error and logs it; needs no memory for the former.
-/// A sentence that names a function already is left as it is.
+/// A sentence that names a function already is left as it is, as with no function, "".
 plait_status report(const char *function, plait_status code, const char *sentence) noexcept;
 
 template <class Body> plait_status guard(const char *function, Body &&body) noexcept {

@@ -41,6 +41,16 @@ const char *plait_role_name(plait_role role) { return role_name(role); }
 
 const char *plait_last_error(void) { return last_error(); }
 
+plait_status plait_set_last_error(plait_status status, const char *sentence) {
+    const plait_status told = guard(__func__, [&] {
+        require(sentence, "sentence");
+        if (status <= PLAIT_OK || status > PLAIT_ERR_INTERNAL)
+            fail(PLAIT_ERR_INVALID_ARGUMENT, "status=", static_cast<int>(status),
+                 " is no failure of plait");
+    });
+    return told == PLAIT_OK ? report("", status, sentence) : told;
+}
+
 plait_status plait_set_log(int bits, plait_log_fn fn, void *user) {
     return guard(__func__, [&] {
         constexpr int all =

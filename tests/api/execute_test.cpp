@@ -212,6 +212,8 @@ TEST_CASE("exec: from a token, run, share the plan, go away") {
     FAILS(plait_exec_from_plan(&made, nullptr, nullptr), argument, "plan=NULL");
     FAILS(plait_exec_run(nullptr, nullptr, nullptr), argument, "exec=NULL");
     FAILS(plait_exec_run_args(nullptr, nullptr, 0), argument, "exec=NULL");
+    FAILS(plait_exec_run_arrays(nullptr, PLAIT_F32, nullptr, 0, PLAIT_F32, nullptr, 0), argument,
+          "exec=NULL");
     FAILS(plait_exec_set_stream(nullptr, nullptr), argument, "exec=NULL");
     CHECK(plait_exec_plan(nullptr) == nullptr);
     plait_exec_destroy(nullptr);
@@ -237,6 +239,18 @@ TEST_CASE("exec: from a token, run, share the plan, go away") {
     CHECK(std::equal(y, y + 8, expected));
     FAILS(plait_exec_run_args(second.get(), args, 1), PLAIT_ERR_POINTER, "x is missing");
     FAILS(plait_exec_run_args(second.get(), nullptr, 2), argument, "args=NULL");
+    std::fill(y, y + 8, 0.0f);
+    const auto arrays = [&](plait_dtype in, int64_t have, plait_dtype out, int64_t room) {
+        return plait_exec_run_arrays(second.get(), in, x, have, out, y, room);
+    };
+    FAILS(arrays(PLAIT_F64, 8, PLAIT_F32, 8), argument, "array of x is f64; the plan has f32");
+    FAILS(arrays(PLAIT_F32, 8, PLAIT_I32, 8), argument, "array of y is i32; the plan has f32");
+    FAILS(arrays(PLAIT_F32, 7, PLAIT_F32, 8), argument, "x has 7 elements; the plan needs 8");
+    FAILS(arrays(PLAIT_F32, 8, PLAIT_F32, 0), argument, "y has 0 elements; the plan needs 8");
+    FAILS(arrays(static_cast<plait_dtype>(99), 8, PLAIT_F32, 8), argument, "99 is no plait_dtype");
+    CHECK(y[0] == 0);
+    OK(arrays(PLAIT_F32, 8, PLAIT_F32, -1));
+    CHECK(std::equal(y, y + 8, expected));
     OK(plait_exec_set_stream(second.get(), &made)); // the CPU backend ignores streams
     OK(plait_exec_run(second.get(), x, x));
     CHECK(std::equal(x, x + 8, expected));

@@ -136,7 +136,7 @@ contains
     o8 = -99
     small = -99
     exec = made('wht:f32:b8:n4:x.s5.1.a4:y.a4')
-    call refused(plait_exec_run(exec, r8, o8), 'plait_exec_run: the array of y is f64')
+    call refused(plait_exec_run(exec, r8, o8), 'plait_exec_run_arrays: the array of x is f64')
     call refused(plait_exec_run(exec, r4, small), 'the array of y has 4 elements; the plan needs 32')
     call refused(plait_exec_run(exec, r4(1:38), o4), 'of x has 38 elements; the plan needs 39')
     call expect(all(o4 == -99) .and. all(o8 == -99) .and. all(small == -99), 'nothing written')

@@ -203,6 +203,13 @@ TEST_CASE("hpp: exec") {
     CHECK(y[0] == 18);
     CHECK(third.native() != nullptr);
     CHECK(code_of([&] { third(x, x); }, "plait_desc_set_alias") == PLAIT_ERR_POINTER);
+    const std::vector<float> in(x, x + 8), few(7);
+    std::vector<float> out(8);
+    std::vector<double> wide(8);
+    third(in, out);
+    CHECK(out[0] == 18);
+    CHECK(code_of([&] { third(in, wide); }, "y is f64") == PLAIT_ERR_INVALID_ARGUMENT);
+    CHECK(code_of([&] { third(few, out); }, "x has 7 elements") == PLAIT_ERR_INVALID_ARGUMENT);
 }
 
 TEST_CASE("hpp: a convolution") {

@@ -53,6 +53,12 @@ TEST_CASE("the last error belongs to the thread and outlives success") {
     int count = 0;
     OK(plait_device_count(PLAIT_CPU, &count));
     CHECK(plait_last_error() == mine);
+    CHECK(plait_set_last_error(PLAIT_ERR_IO, "file: not there") == PLAIT_ERR_IO);
+    CHECK(std::string(plait_last_error()) == "file: not there");
+    FAILS(plait_set_last_error(PLAIT_OK, "fine"), PLAIT_ERR_INVALID_ARGUMENT, "status=0");
+    FAILS(plait_set_last_error(static_cast<plait_status>(99), "?"), PLAIT_ERR_INVALID_ARGUMENT,
+          "status=99 is no failure");
+    FAILS(plait_set_last_error(PLAIT_ERR_IO, nullptr), PLAIT_ERR_INVALID_ARGUMENT, "sentence=NULL");
 }
 
 TEST_CASE("device counts never fail for a backend that exists") {

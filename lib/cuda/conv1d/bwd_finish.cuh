@@ -5,6 +5,7 @@
 // Both follow the main kernel of a backward. A sum has 2^log_slices threads, neighbours take
 // neighbouring channels; an element of a state has one thread, which computes the g of the first
 // K-1 tokens again.
+// Parts: bwd_state.cuh, states behind conv1d.bwd_bct.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

@@ -1,4 +1,5 @@
-// conv1d.bwd_state: x and dy of one type and at most Taps taps, behind conv1d.bwd_bct:
+// Part of conv1d.bwd_state, which begins in bwd_finish.cuh:
+// x and dy of one type and at most Taps taps, behind conv1d.bwd_bct:
 // dstate_in[n,c,i] = sum_k w[k] g[t], t = p + K-1-k, p = i - entries, plus what the gradient of the
 // last state passes on. A thread an entry, which computes the g of the first K-1 tokens again; x,
 // dy and taps are loaded before the first use: three trips to memory, which is the bound. f32, one

@@ -1,4 +1,5 @@
-// conv1d.fwd_btc: variants "even" and "odd": channels contiguous, x, y bf16 or f16, K <= 4, tokens
+// Part of conv1d.fwd_btc, which begins in fwd_btc.cuh:
+// variants "even" and "odd": channels contiguous, x, y bf16 or f16, K <= 4, tokens
 // that begin at any multiple of 2 bytes. A thread takes two pairs of channels, 64 apart, of a tile
 // of 16 tokens, all loaded first, as words of 4 aligned bytes. Even: strides of tokens are even,
 // and a word is a pair. Odd: they are odd, and so is every second address of a pair; a lane then

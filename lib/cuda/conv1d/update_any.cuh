@@ -1,4 +1,5 @@
-// conv1d.update: variants any.*, every well-formed update. A thread takes a (row, channel): all
+// Part of conv1d.update, which begins in update_vector.cuh:
+// variants any.*, every well-formed update. A thread takes a (row, channel): all
 // outputs first, then the state, oldest entry first, so that nothing is read behind its store.
 // Channels lie next to one another in a warp. Bound: latency, two dependent trips to memory (slot,
 // then all else); no shared memory.

@@ -1,4 +1,5 @@
-// conv1d.update: variants *.single: y = act(bias + sum_k w xe) [+ x] of one sample a row, the state
+// Part of conv1d.update, which begins in update_vector.cuh:
+// variants *.single: y = act(bias + sum_k w xe) [+ x] of one sample a row, the state
 // takes x; bf16, f16, f32, w and bias of that type or f32, K = 4. A thread takes the channels of
 // one access (8 bytes of 16 bits, 16 of f32; 4 where the batch is small) of every row_sets-th row,
 // two rows at a time: x and history first, then, once, the taps; all loads before the first store.

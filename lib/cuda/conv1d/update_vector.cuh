@@ -6,6 +6,7 @@
 // entries read, K - 1 written (1 in a ring); w and bias once for a set of rows. Bound at B = 1 by
 // latency: a launch and two trips to memory (slot or position, then state); at B >= 256 by the L2
 // or the memory. f32 accumulators.
+// Parts: update_single.cuh (*.single, *.samples), update_any.cuh (any.*).
 #pragma once
 
 #include "lib/cuda/common/kernel_entry.cuh"

@@ -7,6 +7,7 @@
 // over the columns of the block go to a row of scratch for every token, head and tile (bwd_finish).
 // Traffic: tokens four times, kept tiles twice, rows 12 K bytes. Bound: about 1500 cycles a token
 // of a block that has an SM to itself (estimate): simple, for what chunk kernels do not take.
+// Parts: bwd_recurrent_any.cuh, more keys.
 #pragma once
 
 #include "lib/cuda/kda/bwd_recurrent_layout.h"

@@ -1,4 +1,5 @@
-// kda.bwd_recurrent: variant any, for more keys than a tile of registers has. A block a value head
+// Part of kda.bwd_recurrent, which begins in bwd_recurrent.cuh:
+// variant any, for more keys than a tile of registers has. A block a value head
 // of a sequence; states, their gradient and the vectors of a token lie in its scratch. Passes by
 // columns, a thread each, for what is summed over keys; passes by rows, a warp each, for what is
 // summed over columns. States are kept every `group` tokens, and those of one segment before

@@ -1,4 +1,5 @@
-// kda.fwd_recurrent: variant any, for more keys than a tile of registers has. A thread a column;
+// Part of kda.fwd_recurrent, which begins in fwd_recurrent.cuh:
+// variant any, for more keys than a tile of registers has. A thread a column;
 // the state lies in scratch, [key][column], and is passed over twice a token: decay, predict and
 // read; then the update. q, k and decays come through shared memory, a strip of keys at a time.
 // Bound: the traffic of the state, 16 bytes for every entry and token, from L2 or memory.

@@ -1,4 +1,5 @@
-// kda.fwd_recurrent: variants few.*, for calls of a few tokens whose states are what counts: 64 or
+// Part of kda.fwd_recurrent, which begins in fwd_recurrent.cuh:
+// variants few.*, for calls of a few tokens whose states are what counts: 64 or
 // 128 keys, values in multiples of 32, states of f32 or bf16 that lie in rows of keys or of values.
 // A block has 32 values of a head: 16 bytes of a row to an access of a thread, all accesses under
 // way before the first is used, while each warp fetches, gates and norms a token.
