@@ -50,8 +50,7 @@ int scan_warps(const kda_problem &p, const profile &device) {
 /// O has blocks of its own where there are SMs for them.
 bool scan_pair(const kda_problem &p, int warps, const profile &device) {
     const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
-    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
-    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
+    return warps <= kda64_split_most && blocks <= device.sms / 2;
 }
 
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
