@@ -29,17 +29,15 @@ struct kda64_grad_place {
 };
 
 /// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms.
-template <int Keys>
 __device__ __forceinline__ void kda64_put_rows(const kda_problem &p, const kda64_inputs &in,
                                                const kda_chunk_place &at, int64_t hv,
-                                               float least_beta, const float *parts, float *rows) {
-    const int self = static_cast<int>(threadIdx.x);
+                                               float least_beta, const float *squares,
+                                               float *rows) {
+    const int self = kda64_anew(static_cast<int>(threadIdx.x));
     if (self >= 128) return;
     const int row = self % 64;
     float norm = 0;
-    if (row < at.rows)
-        norm = p.norm ? kda_inverse_norm(p, kda64_part_sum<Keys>(parts + self / 64 * 4 * Keys, row))
-                      : 1.0f;
+    if (row < at.rows) norm = p.norm ? kda_inverse_norm(p, squares[self]) : 1.0f;
     rows[self] = self < 64 ? norm * static_cast<float>(p.scale) : norm;
     rows[192 + self] = p.norm ? norm * norm : 0.0f;
     if (self < 64) return;
@@ -156,8 +154,6 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
         place->phase = 1;
     }
     const int group = static_cast<int>(p.group());
-    const uint32_t state_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, Keys));
-    const uint32_t row_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, 64));
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         for (int turn = 0; turn < group; ++turn) {
             // Of the place as little as can be waits in registers.
@@ -165,12 +161,14 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             const kda_chunk_place at =
                 kda_chunk_of(p, a.table, a.chunks, a.slots, slot, kda64_rows);
             if (at.rows <= 0) break; // all threads
-            const int self = static_cast<int>(threadIdx.x);
+            int self = kda64_anew(static_cast<int>(threadIdx.x));
             kda64_own own = kda64_own_of<Keys>();
             const int64_t hv = h * group + turn, record = slot * p.value_heads + hv;
             bulk_fence();
             __syncthreads(); // what shared memory held is read, the counter is there
             if (self == 0) {
+                const auto state_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, Keys));
+                const auto row_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, 64));
                 *place = {at, h, hv, record, place->phase ^ 1};
                 counter_expect(counter, 2 * state_bytes + 2 * row_bytes);
                 bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes, counter);
@@ -199,12 +197,11 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             }
             async_wait<0>();
             __syncthreads(); // q, k and DO are there
-            kda64_put_squares<Keys, Bf16>(own, shared + s.q, p.q.type, parts);
-            kda64_put_squares<Keys, Bf16>(own, shared + s.k, p.k.type, parts + 4 * Keys);
+            kda64_put_squares<Keys, Bf16>(shared + s.q, shared + s.k, p.q.type, p.k.type, parts);
             counter_wait(counter, place->phase);
-            __syncthreads(); // parts are written
-            kda64_put_rows<Keys>(p, a.in, place->at, place->hv, a.least_beta, parts, rows);
-            __syncthreads(); // rows are written, parts are read
+            __syncthreads(); // squares are written
+            kda64_put_rows(p, a.in, place->at, place->hv, a.least_beta, parts, rows);
+            __syncthreads(); // rows are written, squares are read
 #    pragma unroll 1
             for (int job = self / 32; job < 10; job += threads / 32) {
                 const int m = job < 1 ? 0 : job < 3 ? 1 : job < 6 ? 2 : 3;
@@ -269,6 +266,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 }
             }
             const kda64_grad_place here = *place;
+            self = kda64_anew(static_cast<int>(threadIdx.x));
             own = kda64_own_of<Keys>();
             float of_bias[2], of_a;
             {
