@@ -25,10 +25,11 @@ namespace plait::impl::cuda {
 struct kda64_grad_place {
     kda_chunk_place at;
     int64_t h, hv, record;
-    uint32_t phase; ///< of the counter
+    uint32_t phase; ///< of both counters
 };
 
-/// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms.
+/// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms, what <w,
+/// u> is times (logits) or divided by in dbeta.
 __device__ __forceinline__ void kda64_put_rows(const kda_problem &p, const kda64_inputs &in,
                                                const kda_chunk_place &at, int64_t hv,
                                                float least_beta, const float *squares,
@@ -41,13 +42,16 @@ __device__ __forceinline__ void kda64_put_rows(const kda_problem &p, const kda64
     rows[self] = self < 64 ? norm * static_cast<float>(p.scale) : norm;
     rows[192 + self] = p.norm ? norm * norm : 0.0f;
     if (self < 64) return;
-    float beta = 0;
+    float beta = 0, of_beta = 0;
     if (row < at.rows) {
-        beta = kda_beta_of(
-            p, kda_load(in.beta, kda_at(p.beta, at.row, at.token + row, hv), p.beta.type));
+        const float raw =
+            kda_load(in.beta, kda_at(p.beta, at.row, at.token + row, hv), p.beta.type);
+        beta = kda_beta_of(p, raw);
         if (fabsf(beta) < least_beta) beta = least_beta;
+        of_beta = p.beta_logit ? kda_sigmoid(-raw) : beta;
     }
     rows[64 + self] = -beta * norm;
+    rows[256 + self] = of_beta;
 }
 
 /// P and F of 16 x 16 tokens with the coefficients of their rows, to tiles and to `near`; dbeta.
@@ -71,12 +75,9 @@ kda64_put_pairs(const kda_chunk64_grad_args &a, const kda_chunk_place &at, int64
                 if (i == j + h) {
                     near[i / 2 * 4 + i % 2] = of_p[h];
                     if (a.dbeta != nullptr && i < at.rows) {
-                        const float dot = x.f[n][e + h];
-                        const float raw = kda_load(
-                            a.in.beta, kda_at(p.beta, at.row, at.token + i, hv), p.beta.type);
-                        const float beta = fabsf(raw) < a.least_beta ? a.least_beta : raw;
+                        const float dot = x.f[n][e + h], of_beta = rows[320 + i];
                         kda_store(a.dbeta, kda_at(p.dbeta, at.row, at.token + i, hv), p.dbeta.type,
-                                  p.beta_logit ? kda_sigmoid(-raw) * dot : dot / beta);
+                                  p.beta_logit ? of_beta * dot : dot / of_beta);
                     }
                 }
             }
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
     auto *place = reinterpret_cast<kda64_grad_place *>(shared + s.place);
     auto *parts = reinterpret_cast<float *>(shared + s.pairs); // [2][keys / 16][64]
     if (threadIdx.x == 0) {
-        counter_init(counter);
+        counter_init(counter), counter_init(counter + 1);
         place->phase = 1;
     }
     const int group = static_cast<int>(p.group());
@@ -165,17 +166,13 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             kda64_own own = kda64_own_of<Keys>();
             const int64_t hv = h * group + turn, record = slot * p.value_heads + hv;
             bulk_fence();
-            __syncthreads(); // what shared memory held is read, the counter is there
+            __syncthreads(); // what shared memory held is read, counters are there
             if (self == 0) {
-                const auto state_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, Keys));
                 const auto row_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, 64));
                 *place = {at, h, hv, record, place->phase ^ 1};
-                counter_expect(counter, 2 * state_bytes + 2 * row_bytes);
+                counter_expect(counter, 2 * row_bytes);
                 bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes, counter);
                 bulk_load(shared + s.adjoints, a.adjoints + record * row_bytes, row_bytes, counter);
-                bulk_load(shared + s.states, a.states + record * state_bytes, state_bytes, counter);
-                bulk_load(shared + s.gradients, a.gradients + record * state_bytes, state_bytes,
-                          counter);
             }
             if (turn == 0) {
                 kda64_load_rows<threads, false>(p.q, a.in.q, kda_at(p.q, at.row, at.token, h),
@@ -186,6 +183,12 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             kda64_load_rows<threads, true>(p.d_o, a.d_o, kda_at(p.d_o, at.row, at.token, hv),
                                            at.rows, p.dim_v, a.values, a.vector_o, shared + s.d_o);
             async_commit();
+            if (self == 0) { // behind what is needed before
+                const auto bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, Keys));
+                counter_expect(counter + 1, 2 * bytes);
+                bulk_load(shared + s.states, a.states + record * bytes, bytes, counter + 1);
+                bulk_load(shared + s.gradients, a.gradients + record * bytes, bytes, counter + 1);
+            }
             float decays[4][4];
             {
                 const kda64_items items = kda64_items_of<Keys>(p, p.g, at, hv, own);
@@ -212,6 +215,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 kda64_put_pairs<Keys>(a, place->at, place->hv, rows, row, column, own.lane, x,
                                       shared + s.pairs, near);
             }
+            counter_wait(counter + 1, place->phase); // states
             kda64_gradients d = {};
             float dots[2];
             kda64_rows_with_states<Keys>(s, shared, a.values, own, d, dots);

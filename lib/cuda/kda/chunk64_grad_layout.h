@@ -31,7 +31,7 @@ struct kda_chunk64_grad_args {
 /// Dynamic shared memory. When products with states are done, what halves tell one another takes
 /// the place of `states` and `gradients`; sums over channels are added up in `pairs`, before and
 /// behind its use. `decays` and `sums` ([2][4], several value heads to a head of q) are [threads]
-/// of 16 bytes. Rows are coefficients of q, of k, of w S, and the squares of both norms.
+/// of 16 bytes. Rows are coefficients of q, of k, of w S, the squares of both norms, and of dbeta.
 struct kda64_grad_shared {
     int states, gradients, written, adjoints, d_o, q, k, pairs, decays, sums, rows, near, totals,
         place, counter, bytes;
@@ -65,7 +65,7 @@ PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys, int values, 
         s.decays = s.rows;
         s.rows += 4 * 64 * keys;
     }
-    s.near = s.rows + 5 * 4 * 64;
+    s.near = s.rows + 6 * 4 * 64;
     s.totals = s.near + 16 * 32;
     s.place = s.totals + 2 * 4 * keys;
     s.counter = s.place + 80;
