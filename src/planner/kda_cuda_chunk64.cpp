@@ -28,8 +28,9 @@ double step_seconds(int warps) {
     return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
 }
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
-/// Of both scans at once that of kda.chunk64_bwd_scan; a chunk of kda.chunk64_scans (estimates).
-constexpr double beside_share = 0.61, scans_seconds = 1.1e-6;
+/// Of both scans at once that of kda.chunk64_bwd_scan.
+constexpr double beside_share = 0.61;
+double scans_seconds(int tiles) { return tiles == 1 ? 1.3e-6 : 2.0e-6; } ///< kda.chunk64_scans
 
 /// Four warps have 64 values; eight where four make more blocks than a scan has SMs, of which each
 /// has room for one. Forward, 65 to 128 keys, also 32 values or 16 to a block, whose chain from
@@ -55,12 +56,12 @@ bool scan_pair(const kda_problem &p, int warps, const profile &device) {
 }
 
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
-/// where all run at once; else 0. One while L2 brings their records as fast as they are read.
+/// where all run at once, one if they do then; else 0.
 int scans_tiles(const kda_problem &p, const profile &device) {
     if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128) return 0;
     if (kda64_scans_ring_of(128, 2, true).bytes > device.smem_per_block) return 0;
     const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
-    return blocks * 2 <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
+    return blocks <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
 }
 
 verdict applicable(const problem &problem, const profile &device) {
@@ -306,7 +307,7 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
-                (scans_tiles(p, device) ? chunks * scans_seconds
+                (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
                                         : steps * steps_back_seconds(warps) * beside);
     else
         busy += steps * step_seconds(warps);
