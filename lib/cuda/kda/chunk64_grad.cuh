@@ -30,22 +30,20 @@ struct kda64_grad_place {
 
 /// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms, what <w,
 /// u> is times (logits) or divided by in dbeta.
-__device__ __forceinline__ void kda64_put_rows(const kda_problem &p, const kda64_inputs &in,
-                                               const kda_chunk_place &at, int64_t hv,
+__device__ __forceinline__ void kda64_put_rows(const kda_problem &p, int count, uint32_t beta_bits,
                                                float least_beta, const float *squares,
                                                float *rows) {
     const int self = kda64_anew(static_cast<int>(threadIdx.x));
     if (self >= 128) return;
     const int row = self % 64;
     float norm = 0;
-    if (row < at.rows) norm = p.norm ? kda_inverse_norm(p, squares[self]) : 1.0f;
+    if (row < count) norm = p.norm ? kda_inverse_norm(p, squares[self]) : 1.0f;
     rows[self] = self < 64 ? norm * static_cast<float>(p.scale) : norm;
     rows[192 + self] = p.norm ? norm * norm : 0.0f;
     if (self < 64) return;
     float beta = 0, of_beta = 0;
-    if (row < at.rows) {
-        const float raw =
-            kda_load(in.beta, kda_at(p.beta, at.row, at.token + row, hv), p.beta.type);
+    if (row < count) {
+        const float raw = kda_widen(beta_bits, p.beta.type);
         beta = kda_beta_of(p, raw);
         if (fabsf(beta) < least_beta) beta = least_beta;
         of_beta = p.beta_logit ? kda_sigmoid(-raw) : beta;
@@ -189,6 +187,10 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 bulk_load(shared + s.states, a.states + record * bytes, bytes, counter + 1);
                 bulk_load(shared + s.gradients, a.gradients + record * bytes, bytes, counter + 1);
             }
+            uint32_t beta_bits = 0; // of row self - 64; on its way until rows are written
+            if (self >= 64 && self - 64 < at.rows)
+                beta_bits = kda_load_bits(
+                    a.in.beta, kda_at(p.beta, at.row, at.token + self - 64, hv), p.beta.type);
             float decays[4][4];
             {
                 const kda64_items items = kda64_items_of<Keys>(p, p.g, at, hv, own);
@@ -203,7 +205,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             kda64_put_squares<Keys, Bf16>(shared + s.q, shared + s.k, p.q.type, p.k.type, parts);
             counter_wait(counter, place->phase);
             __syncthreads(); // squares are written
-            kda64_put_rows(p, a.in, place->at, place->hv, a.least_beta, parts, rows);
+            kda64_put_rows(p, place->at.rows, beta_bits, a.least_beta, parts, rows);
             __syncthreads(); // rows are written, squares are read
 #    pragma unroll 1
             for (int job = self / 32; job < 10; job += threads / 32) {

@@ -68,6 +68,7 @@ __device__ __forceinline__ void kda64_scan_forward(const kda_chunk64_scans_args 
     const int token_at = kda64_at_b(Keys, 16 * warp, 0, lane);
     const int key_at = kda64_at_bt(Keys, 0, key, lane);
     const int square_at = kda64_at_b(64, 16 * warp, 0, lane);
+    const int diagonal_at = r.m + kda64_at_b(64, 16 * warp, 16 * warp, lane);
     const int word_at = kda64_word_at<Keys>(value, key, lane);
     const int written_at = kda64_word_at<64>(value, 16 * warp, lane);
     // Of the rows of M on the diagonal: without it.
@@ -77,7 +78,7 @@ __device__ __forceinline__ void kda64_scan_forward(const kda_chunk64_scans_args 
     for (int c = 0; c < chunks; ++c) {
         char *const stage_begin = shared + ring.begin + turns.slot * ring.stage;
         const shared_at stage = shared_at_of(stage_begin);
-        uint32_t words[steps][4], b[Keys / 16][4], v[4], packed[4], rest[4], m[4][4];
+        uint32_t words[steps][4], b[Keys / 16][4], v[4], packed[4], rest[4], m[3][4], own_m[4];
 #pragma unroll
         for (int k = 0; k < steps; ++k) {
             kda64_pack(s[2 * k], s[2 * k + 1], words[k]);
@@ -115,19 +116,20 @@ __device__ __forceinline__ void kda64_scan_forward(const kda_chunk64_scans_args 
         kda64_tell(left + 32 * warp, lane, packed);
         kda64_tell(left_rest + 32 * warp, lane, rest);
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            if (k > warp) continue;
-            kda64_matrices(m[k], stage + kda64_from(64, square_at, 0, 16 * k) + r.m);
-            if (k == warp) m[k][0] &= within, m[k][3] &= within;
-        }
+        for (int k = 0; k < 3; ++k)
+            if (k < warp) kda64_matrices(m[k], stage + kda64_from(64, square_at, 0, 16 * k) + r.m);
         // All warps have left the chunk before.
         fill(c + stages - 1, turns.slot == 0 ? stages - 1 : turns.slot - 1);
         kda64_decay<keys>(reinterpret_cast<const float *>(stage_begin + r.gamma) + key, lane, s);
-        __syncthreads(); // R is there
         float y[2][mma_items_d] = {};
+        kda64_matrices(own_m, stage + diagonal_at);
+        own_m[0] &= within, own_m[3] &= within;
+        kda64_add_two(x[0], x[1], packed, own_m);
+        kda64_add_two(y[0], y[1], rest, own_m);
+        __syncthreads(); // R is there
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            if (k > warp) continue;
+        for (int k = 0; k < 3; ++k) {
+            if (k >= warp) continue;
             kda64_hear(left + 32 * k, lane, packed);
             kda64_hear(left_rest + 32 * k, lane, rest);
             kda64_add_two(x[0], x[1], packed, m[k]);

@@ -56,6 +56,7 @@ __device__ __forceinline__ void kda64_scan_reverse(const kda_chunk64_scans_args 
     const int token_at = kda64_at_b(Keys, 16 * warp, 0, lane);
     const int key_at = kda64_at_bt(Keys, 0, key, lane);
     const int square_at = kda64_at_bt(64, 0, 16 * warp, lane);
+    const int diagonal_at = square_at + r.m + 16 * 128 * warp;
     const int word_at = kda64_word_at<Keys>(value, key, lane);
     const int adjoint_at = kda64_word_at<64>(value, 16 * warp, lane);
     for (int number = 0; number < chunks; ++number) {
@@ -93,15 +94,15 @@ __device__ __forceinline__ void kda64_scan_reverse(const kda_chunk64_scans_args 
         for (int k = 0; k < steps; ++k)
             kda64_keep_step<Keys>(gradients, k == 0 ? word_at : word_at ^ 32, words[k]);
         gradients -= p.value_heads * state_bytes;
-        uint32_t packed[4], rest[4], m[4][4];
+        uint32_t packed[4], rest[4], m[4][4], own_m[4];
         kda64_plus(x[0], x[2]), kda64_plus(x[1], x[3]);
         kda64_pack(x[0], x[1], packed);
         kda64_pack_rest(x[0], x[1], packed, rest);
         kda64_tell(du + 32 * warp, lane, packed);
         kda64_tell(du_rest + 32 * warp, lane, rest);
 #pragma unroll
-        for (int k = 0; k < 4; ++k)
-            if (k >= warp) kda64_matrices_transposed(m[k], stage + square_at + r.m + 16 * 128 * k);
+        for (int k = 1; k < 4; ++k)
+            if (k > warp) kda64_matrices_transposed(m[k], stage + square_at + r.m + 16 * 128 * k);
         // All warps have left the chunk before.
         fill(number + stages - 1, turns.slot == 0 ? stages - 1 : turns.slot - 1);
         kda64_decay<keys>(reinterpret_cast<const float *>(stage_begin + r.gamma) + key, lane, s);
@@ -115,11 +116,14 @@ __device__ __forceinline__ void kda64_scan_reverse(const kda_chunk64_scans_args 
                 kda64_add_two(s[2 * t], s[2 * t + 1], d_o[k], q);
             }
         }
-        __syncthreads(); // du is there
         float y[4][mma_items_d] = {};
+        kda64_matrices_transposed(own_m, stage + diagonal_at);
+        kda64_add_two(y[0], y[1], packed, own_m);
+        kda64_add_two(y[2], y[3], rest, own_m);
+        __syncthreads(); // du is there
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            if (k < warp) continue;
+        for (int k = 1; k < 4; ++k) {
+            if (k <= warp) continue;
             kda64_hear(du + 32 * k, lane, packed);
             kda64_hear(du_rest + 32 * k, lane, rest);
             kda64_add_two(y[0], y[1], packed, m[k]);
