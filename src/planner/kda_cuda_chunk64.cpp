@@ -235,8 +235,9 @@ void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
     out.steps.push_back(std::move(s));
 }
 
-void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
-              std::initializer_list<operand> tiles, const operand &partials) {
+void add_grad(pipeline &out, const problem &problem, const profile &device,
+              const kda_sanitized &from, std::initializer_list<operand> tiles,
+              const operand &partials) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = kda_operands(problem, inputs);
@@ -251,7 +252,7 @@ void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector_q = channels_aligned(p, p.q, p.heads, p.dim_k);
     args.vector_k = channels_aligned(p, p.k, p.heads, p.dim_k);
     args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
-    kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args));
+    kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args, device.sms));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +
                    chunk_heads(p) * 2 * (state_tile_bytes(p) + row_tile_bytes(p));
@@ -350,7 +351,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
         add_scans(out, problem, from, records, tiles, {states, written, gradients, adjoints});
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
-    add_grad(out, problem, from,
+    add_grad(out, problem, device, from,
              {read_only(states), read_only(gradients), read_only(written), read_only(adjoints)},
              partials);
     if (has_sums(p)) add_sums(out, problem, from, read_only(partials));

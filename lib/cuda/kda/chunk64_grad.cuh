@@ -28,11 +28,11 @@ struct kda64_grad_place {
     uint32_t phase; ///< of both counters
 };
 
-/// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms, what <w,
+/// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms; what <w,
 /// u> is times (logits) or divided by in dbeta.
 __device__ __forceinline__ void kda64_put_rows(const kda_problem &p, int count, uint32_t beta_bits,
-                                               float least_beta, const float *squares,
-                                               float *rows) {
+                                               float least_beta, const float *squares, float *rows,
+                                               float *of_betas) {
     const int self = kda64_anew(static_cast<int>(threadIdx.x));
     if (self >= 128) return;
     const int row = self % 64;
@@ -49,15 +49,15 @@ __device__ __forceinline__ void kda64_put_rows(const kda_problem &p, int count, 
         of_beta = p.beta_logit ? kda_sigmoid(-raw) : beta;
     }
     rows[64 + self] = -beta * norm;
-    rows[256 + self] = of_beta;
+    of_betas[row] = of_beta;
 }
 
 /// P and F of 16 x 16 tokens with the coefficients of their rows, to tiles and to `near`; dbeta.
 template <int Keys>
 __device__ __forceinline__ void
 kda64_put_pairs(const kda_chunk64_grad_args &a, const kda_chunk_place &at, int64_t hv,
-                const float *rows, int row, int column, int lane, const kda64_row_pairs &x,
-                char *pairs, float *near) {
+                const float *rows, const float *of_betas, int row, int column, int lane,
+                const kda64_row_pairs &x, char *pairs, float *near) {
     const kda_problem &p = a.p;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
@@ -73,7 +73,7 @@ kda64_put_pairs(const kda_chunk64_grad_args &a, const kda_chunk_place &at, int64
                 if (i == j + h) {
                     near[i / 2 * 4 + i % 2] = of_p[h];
                     if (a.dbeta != nullptr && i < at.rows) {
-                        const float dot = x.f[n][e + h], of_beta = rows[320 + i];
+                        const float dot = x.f[n][e + h], of_beta = of_betas[i];
                         kda_store(a.dbeta, kda_at(p.dbeta, at.row, at.token + i, hv), p.dbeta.type,
                                   p.beta_logit ? of_beta * dot : dot / of_beta);
                     }
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             kda64_put_squares<Keys, Bf16>(shared + s.q, shared + s.k, p.q.type, p.k.type, parts);
             counter_wait(counter, place->phase);
             __syncthreads(); // squares are written
-            kda64_put_rows(p, place->at.rows, beta_bits, a.least_beta, parts, rows);
+            kda64_put_rows(p, place->at.rows, beta_bits, a.least_beta, parts, rows, totals);
             __syncthreads(); // rows are written, squares are read
 #    pragma unroll 1
             for (int job = self / 32; job < 10; job += threads / 32) {
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 kda64_row_pairs x;
                 kda64_rows_with_rows(shared + s.d_o, shared + s.written, shared + s.adjoints,
                                      a.values, row, column, own.lane, x);
-                kda64_put_pairs<Keys>(a, place->at, place->hv, rows, row, column, own.lane, x,
-                                      shared + s.pairs, near);
+                kda64_put_pairs<Keys>(a, place->at, place->hv, rows, totals, row, column, own.lane,
+                                      x, shared + s.pairs, near);
             }
             counter_wait(counter + 1, place->phase); // states
             kda64_gradients d = {};
