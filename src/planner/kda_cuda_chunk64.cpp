@@ -51,8 +51,7 @@ int scan_warps(const kda_problem &p, const profile &device) {
 /// O has blocks of its own where there are SMs for them.
 bool scan_pair(const kda_problem &p, int warps, const profile &device) {
     const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
-    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
-    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
+    return warps <= kda64_split_most && blocks <= device.sms / 2;
 }
 
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
@@ -156,7 +155,7 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
 /// With O and STATE_OUT, or with what backward reads of each chunk.
 void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
               const operand &records, int warps, bool pair, const operand &states,
-              const operand &written) {
+              const operand &written, const profile &device) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     step s;
@@ -172,6 +171,8 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
     kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
+    // Not backward: kda.chunk64_bwd_scan runs beside it, for which the records must be complete.
+    s.programmatic = !backward && waits_for_predecessors(device);
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -208,8 +209,9 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
 }
 
 /// Both scans in one step.
-void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
-               const operand &records, int tiles, std::initializer_list<operand> kept) {
+void add_scans(pipeline &out, const problem &problem, const profile &device,
+               const kda_sanitized &from, const operand &records, int tiles,
+               std::initializer_list<operand> kept) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = {records};
@@ -223,6 +225,7 @@ void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector_v = values_aligned(p, p.v);
     args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
     kda_set_launch(s, "kda.chunk64_scans", kda_chunk64_scans_launch(args, tiles));
+    s.programmatic = waits_for_predecessors(device);
     s.args = step_args(args);
     const int64_t states = kda64_record_of(kda64_keys(p.dim_k)).states;
     s.bytes_read = chunk_heads(p) * (record_bytes(p) + states) +
@@ -324,7 +327,7 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
     const int warps = scan_warps(p, device);
-    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {});
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {}, device);
     out.work.seal();
     return out;
 }
@@ -342,13 +345,15 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
     if (tiles == 0)
-        add_scan(out, problem, from, records, scan_warps(p, device), false, states, written);
+        add_scan(out, problem, from, records, scan_warps(p, device), false, states, written,
+                 device);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
     if (tiles == 0)
         add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
     else
-        add_scans(out, problem, from, records, tiles, {states, written, gradients, adjoints});
+        add_scans(out, problem, device, from, records, tiles,
+                  {states, written, gradients, adjoints});
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
     add_grad(out, problem, device, from,

@@ -275,6 +275,7 @@ __global__ void __launch_bounds__(32 * Warps)
     if (threadIdx.x == 0)
         for (int i = 0; i < shape.stages; ++i)
             counter_init(counters + i), counter_init(left_by + i, Warps);
+    wait_for_predecessor();
     __syncthreads();   // counters are there
     uint32_t used = 0; // chunks behind this block
     // With 192 keys no register is left for the number of the block: every warp has a word of

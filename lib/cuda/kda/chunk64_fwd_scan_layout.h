@@ -91,7 +91,7 @@ PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys, int tiles, b
     s.written = s.state + 2 * tiles * (keys / 16) * kda64_words;
     s.residual = s.written + 2 * tiles * 4 * kda64_words;
     s.counters = s.residual + tiles * 4 * kda64_words;
-    s.bytes = s.counters + 8 * (rings.first + rings.second + 2 + 3 * rings.words);
+    s.bytes = s.counters + 8 * (2 * rings.first + rings.second + 3 * rings.words);
     return s;
 }
 

@@ -12,6 +12,7 @@
 //            (estimates)
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_scans_forward.cuh"
 #include "lib/cuda/kda/chunk64_scans_reverse.cuh"
 
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(32 * kda64_scans_warps * Tiles, 1)
     if (threadIdx.x == 0)
         for (int i = 0; i < stages; ++i) counter_init(counters + i);
     kda64_turns turns = {0, 0};
-    for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    for (int64_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         bulk_fence();    // the other direction writes where a ring is filled
         __syncthreads(); // the stages of the sequence before are read, counters are there
         if (block % 2 == 0)
