@@ -58,7 +58,8 @@ __device__ __forceinline__ void conv1d_bct_wide_body(const conv1d_fwd_args &a,
     if (t >= length) return;
     const int stop = t + end;
     const auto whole = [&](int from) { return from < stop && from + outputs <= length; };
-    const bool front = Taps == 16 && a.rows_packed && (self.b | self.c) != 0 && length >= wide::halo;
+    const bool front =
+        Taps == 16 && a.rows_packed && (self.b | self.c) != 0 && length >= wide::halo;
     wide ahead;
 #pragma unroll
     for (int u = 0; u < units; ++u)
