@@ -163,6 +163,10 @@ TEST_CASE("emulated conv1d forward: rows without gaps that begin anywhere, and m
             call = forward(x, PLAIT_BCT, 1, 5, l, 4);
             call.varlen = {random.chance(0.5) ? 3 : 90, l};
             check_both(call, random);
+            call = forward(x, PLAIT_BCT, 2, 3, l, random.between(2, 4));
+            use(call, {PLAIT_STATE_IN, PLAIT_STATE_OUT});
+            if (random.chance(0.5)) call.types[PLAIT_STATE_IN] = PLAIT_F32;
+            check_both(call, random);
         }
     }
     const std::set<std::string> ran = noted_steps();

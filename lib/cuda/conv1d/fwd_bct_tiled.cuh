@@ -66,6 +66,18 @@ __device__ __forceinline__ void conv1d_bct_clear_samples(int t, float (&window)[
         if (t + j < Halo) window[j] = 0.0f;
 }
 
+/// Samples in front of the first token come from a state.
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_bct_state_window(const conv1d_fwd_args &a, uint32_t b,
+                                                        uint32_t c, float (&window)[N]) {
+    const int64_t state = b * a.state_stride.b + c * a.state_stride.c;
+#pragma unroll
+    for (int d = 1; d < 4; ++d)
+        if (d < static_cast<int>(a.width))
+            window[4 - d] = conv1d_load_as<S>(
+                a.state_in, state + (a.entries - d) * a.state_stride.t, a.state_wide);
+}
+
 /// Fields of the v tokens from t on, ones behind them.
 template <scalar S, int Taps>
 __device__ __forceinline__ void
@@ -154,6 +166,9 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
+            if constexpr (!Odd && Taps == 4)
+                if (i == 0 && first == 0 && a.state_in != nullptr)
+                    conv1d_bct_state_window<S>(a, self.b, self.c, window);
             if constexpr (Masked && Taps == 4) {
                 // samples in front of the row do not count
                 conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
