@@ -255,7 +255,7 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
     return steps_of(p, device, features::fixed, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
         args.rows_packed = conv1d_rows_packed(p, p.x);
-        if (conv1d_takes_flat(p, masked(p))) return conv1d_fwd_bct_flat_launch(args, masked(p));
+        if (!masked(p) && conv1d_takes_flat(p)) return conv1d_fwd_bct_flat_launch(args);
         return conv1d_fwd_bct_tiled_launch(
             args, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y), masked(p));
     });
@@ -376,6 +376,7 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
+        args.w_dense = conv1d_dense_taps(p);
         if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
             return pairs == btc_pairs::shift
                        ? conv1d_fwd_btc_shift_launch(args)

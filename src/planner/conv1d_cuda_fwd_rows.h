@@ -47,8 +47,8 @@ inline bool conv1d_takes_state(const conv1d_problem &p) {
            conv1d_rows_aligned(p, p.y);
 }
 
-/// Variants "flat": rows that do not all begin at vectors; with masks those that do.
-inline bool conv1d_takes_flat(const conv1d_problem &p, bool masked) {
+/// Variants "flat": rows that do not all begin at vectors.
+inline bool conv1d_takes_flat(const conv1d_problem &p) {
     const int v = conv1d_vector(p.x.type);
     const int64_t rows = p.batch * p.channels;
     if (p.width != conv1d_flat_taps || p.length < v || !conv1d_taps_packed(p)) return false;
@@ -58,7 +58,7 @@ inline bool conv1d_takes_flat(const conv1d_problem &p, bool masked) {
     if (rows > conv1d_bct_most_rows ||
         conv1d_ceil_div(rows, conv1d_flat_elements(p.x.type)) > conv1d_most_blocks / p.length)
         return false;
-    return (rows <= 1 || p.length % v == 0) == masked;
+    return rows > 1 && p.length % v != 0;
 }
 
 } // namespace plait::impl

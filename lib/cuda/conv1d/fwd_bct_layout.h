@@ -60,7 +60,7 @@ PLAIT_HD constexpr int conv1d_bct_wide_blocks_per_sm(int taps) {
 
 /// Whether there is a body for SiLU alone; without it where its registers are not there.
 PLAIT_HD constexpr bool conv1d_bct_wide_silu(scalar s, int taps) {
-    return s == scalar::bf16 || (s == scalar::f16 ? taps < 32 : taps > 8);
+    return taps == 16 || (taps == 32 && s != scalar::f16);
 }
 
 /// First token of a thread's first unit, and how far behind it there are units.
