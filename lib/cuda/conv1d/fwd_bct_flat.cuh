@@ -55,25 +55,27 @@ template <scalar S> struct conv1d_flat_thread {
         uint32_t bias;
     };
 
-    __device__ __forceinline__ taps_bits load_taps(uint32_t c) const {
+    /// Fast: taps and bias are of the type of x, SiLU follows, and no residual.
+    template <bool Fast> __device__ __forceinline__ taps_bits load_taps(uint32_t c) const {
         taps_bits r{make_uint4(0, 0, 0, 0), 0};
-        if (S == scalar::f32 || a.w_wide) {
+        if (S == scalar::f32 || (!Fast && a.w_wide)) {
             r.w = __ldg(static_cast<const uint4 *>(a.w) + c);
         } else {
             const uint2 two = __ldg(static_cast<const uint2 *>(a.w) + c);
             r.w.x = two.x, r.w.y = two.y;
         }
         if (a.bias != nullptr)
-            r.bias = S == scalar::f32 || a.bias_wide
+            r.bias = S == scalar::f32 || (!Fast && a.bias_wide)
                          ? __ldg(static_cast<const uint32_t *>(a.bias) + c)
                          : __ldg(static_cast<const uint16_t *>(a.bias) + c);
         return r;
     }
 
+    template <bool Fast>
     __device__ __forceinline__ void widen_taps(const taps_bits &r, float (&taps)[taps_of],
                                                float &bias) const {
         float w[taps_of];
-        if (S == scalar::f32 || a.w_wide) {
+        if (S == scalar::f32 || (!Fast && a.w_wide)) {
             w[0] = __uint_as_float(r.w.x), w[1] = __uint_as_float(r.w.y);
             w[2] = __uint_as_float(r.w.z), w[3] = __uint_as_float(r.w.w);
         } else if constexpr (S != scalar::f32) {
@@ -81,8 +83,8 @@ template <scalar S> struct conv1d_flat_thread {
         }
 #pragma unroll
         for (int d = 0; d < taps_of; ++d) taps[d] = w[taps_of - 1 - d];
-        bias = S == scalar::f32 || a.bias_wide ? __uint_as_float(r.bias)
-                                               : widen<S>(static_cast<bits>(r.bias));
+        bias = S == scalar::f32 || (!Fast && a.bias_wide) ? __uint_as_float(r.bias)
+                                                          : widen<S>(static_cast<bits>(r.bias));
     }
 
     __device__ __forceinline__ static void sum(const float (&taps)[taps_of], float bias,
@@ -97,10 +99,11 @@ template <scalar S> struct conv1d_flat_thread {
     }
 
     /// Outputs from `from` on belong to the next row, before which there are zeros.
+    template <bool Fast>
     __device__ __forceinline__ void next_row(uint32_t c, int from, const float *window,
                                              float *acc) const {
         float taps[taps_of], bias, samples[halo + v], other[v];
-        widen_taps(load_taps(c), taps, bias);
+        widen_taps<Fast>(load_taps<Fast>(c), taps, bias);
 #pragma unroll
         for (int j = 0; j < halo + v; ++j) samples[j] = j - halo >= from ? window[j] : 0.0f;
         sum(taps, bias, samples, other);
@@ -112,7 +115,7 @@ template <scalar S> struct conv1d_flat_thread {
     __device__ __forceinline__ void vector(uint32_t c, int t, const uint32_t *words,
                                            const taps_bits &raw, bits *y) const {
         float taps[taps_of], bias, window[halo + v], acc[v];
-        widen_taps(raw, taps, bias);
+        widen_taps<Fast>(raw, taps, bias);
         conv1d_widen_words<S, halo + v>(words, window);
         if (t < halo) {
 #pragma unroll
@@ -120,7 +123,7 @@ template <scalar S> struct conv1d_flat_thread {
         }
         sum(taps, bias, window, acc);
         if (t + v > length)
-            next_row(c + 1 == a.channel_count.d ? 0 : c + 1, length - t, window, acc);
+            next_row<Fast>(c + 1 == a.channel_count.d ? 0 : c + 1, length - t, window, acc);
         if constexpr (Fast) {
 #pragma unroll
             for (int j = 0; j < v; ++j) acc[j] = conv1d_silu<S != scalar::f32>(acc[j]);
@@ -153,11 +156,11 @@ template <scalar S> struct conv1d_flat_thread {
             // in front of the tensor there is nothing
             conv1d_load_words<S, halo>(first + from == 0 ? p : p - halo, words[i]);
         }
-        taps_bits next = load_taps(c[0]);
+        taps_bits next = load_taps<Fast>(c[0]);
 #pragma unroll
         for (int i = 0; i < n; ++i) {
             const taps_bits now = next;
-            if (i + 1 < n) next = load_taps(c[i + 1]);
+            if (i + 1 < n) next = load_taps<Fast>(c[i + 1]);
             if (whole_ones >> i & 1u)
                 vector<Fast>(c[i], t[i], words[i], now,
                              y + (conv1d_flat_first(S, threadIdx.x, i) - mine));
@@ -180,7 +183,7 @@ __global__ void __launch_bounds__(conv1d_bct_threads, conv1d_flat_blocks_per_sm)
     start_successor();
     const conv1d_flat_thread<S> self(a);
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
-        if (a.silu && !a.residual) {
+        if (a.silu && !a.residual && (S == scalar::f32 || (!a.w_wide && !a.bias_wide))) {
             self.template block<true>(block);
         } else {
             self.template block<false>(block);
