@@ -1,15 +1,8 @@
 #include "lib/cuda/kernel_list.h"
-#include "lib/cuda/wht/block_e4m3.cuh"
-
-#include <utility>
+#include "lib/cuda/wht/block_e4m3_product.cuh"
 
 namespace plait::impl::cuda {
 
-template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
-    static const kernel_entry entries[] = {wht_block_e4m3_entry<scalar::bf16, 7 + N>()...};
-    return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
-}
-
-kernel_list list_wht_block_e4m3_bf16() { return list(std::make_integer_sequence<int, 9>()); }
+kernel_list list_wht_block_e4m3_bf16() { return wht_block_e4m3_list<scalar::bf16>(); }
 
 } // namespace plait::impl::cuda
