@@ -183,6 +183,16 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
     CHECK(ran.count("wht.cuda.block_e4m3") == 0);
 }
 
+TEST_CASE("around wht: the largest magnitude alone") {
+    rng r(config().seed);
+    for (const char *token : {"wht:b1:b3:n4096:-y+amax", "wht:b1:b5:n16:-y+amax",
+                              "wht:f32:b3:n2048:-y+amax", "wht:i32:b2:n8192:-y+amax"}) {
+        std::set<std::string> ran;
+        check_one({token, 4096, content::small}, config().seed, r, &ran);
+        CHECK(ran.count("wht.cuda.composed") == 1);
+    }
+}
+
 TEST_CASE("around wht: factors of large orders") {
     rng r(config().seed);
     for (const char *token : {"wht:f32:b35:n172.h172w", "wht:f32:b2:n344.h172w:adj",
