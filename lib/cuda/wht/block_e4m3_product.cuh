@@ -92,19 +92,6 @@ __device__ __forceinline__ void wht_block_e4m3_finish(const wht_block_e4m3_args 
     }
 }
 
-/// Entries of row i of H_32 in lane l's columns, from l `each` on.
-__device__ __forceinline__ uint32_t wht_block_e4m3_signs(int i, int l, int each) {
-    const uint32_t first = static_cast<uint32_t>(__popc(static_cast<unsigned>(i & l * each)) & 1);
-    uint32_t signs = 0;
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-        const uint32_t minus =
-            first ^ static_cast<uint32_t>(__popc(static_cast<unsigned>(i & s)) & 1);
-        signs |= minus << (s / 2 + s % 2 * 16);
-    }
-    return signs;
-}
-
 template <class Case>
 __global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
     wht_block_e4m3_products(const __grid_constant__ wht_block_e4m3_args args) {
@@ -121,8 +108,7 @@ __global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
         const int rows = left < args.rows_per_tile ? static_cast<int>(left) : args.rows_per_tile;
         if (tile != blockIdx.x) __syncthreads(); // the words of the tile before are read
         const wht_block_factor_rows of{args.x, row, args.x_row_stride, log_k, rows << log_k, true};
-        wht_block_factor_products<S, m>(
-            of, words, [](int i, int l) { return wht_block_e4m3_signs(i, l, m / 4); });
+        wht_block_factor_products<S, m>(of, words, wht_hadamard_signs<m>);
         wht_block_factor_prefetch<S>(args.x, args.x_row_stride, args.rows, args.rows_per_tile,
                                      args.lines, tile + tiles_ahead(args.blocks_per_sm));
         __syncthreads(); // the sums of tensor cores are written
