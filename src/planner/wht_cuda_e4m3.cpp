@@ -42,8 +42,8 @@ verdict as_e4m3_rows(const problem &problem, const profile &device, e4m3_rows *o
     if (!wht_block_e4m3_launch(r.x, r.log_n, &out->launch))
         return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n,
                     " as e4m3");
-    const int access =
-        wht_is_half(r.x) ? 8 : 1 << wht_block_e4m3_config(r.x, r.log_n).tile.log_vec_y;
+    const wht_block_config c = wht_block_e4m3_config(r.x, r.log_n);
+    const int access = 1 << c.tile.log_vec_y;
     if (r.x_align < 16) return text("x is aligned to ", r.x_align, " bytes; needs 16");
     if (r.rows > 1 && r.x_stride * scalar_bytes(r.x) % 16 != 0)
         return text("row stride ", r.x_stride, " of x is no multiple of 16 bytes");
@@ -61,17 +61,11 @@ verdict as_e4m3_rows(const problem &problem, const profile &device, e4m3_rows *o
     a.y_row_stride = r.y_stride;
     a.scale = p.scale;
     a.amax_type = p.amax;
-    a.log_n = r.log_n;
-    a.rows_per_tile = out->launch.rows_per_tile;
-    a.blocks_per_sm = out->launch.min_blocks_per_sm;
-    if (a.rows_per_tile == 1 || r.x_stride == r.n) // a tile lies in a row
-        a.lines = static_cast<int32_t>(a.rows_per_tile * r.n * scalar_bytes(r.x) / 128);
     if (p.amax == scalar::none && !p.scales) return "";
     a.log_group = log2_of(p.group_length);
-    if ((int64_t{1} << a.log_group) != p.group_length ||
-        !wht_block_e4m3_group(r.x, r.log_n, a.log_group))
+    if ((int64_t{1} << a.log_group) != p.group_length || !wht_block_e4m3_group(c, a.log_group))
         return text("group=", p.group_length, " is no power of two from ", access, " to ",
-                    1 << wht_block_e4m3_most_group(r.x, r.log_n), ", nor the row");
+                    32 << c.tile.log_items, ", nor the row");
     for (int i = 0; i < p.axes; ++i)
         if (!p.axis[i].transformed) {
             a.scales_stride[0] = p.axis[i].scales_stride;
@@ -92,8 +86,6 @@ verdict wht_cuda_block_e4m3_applicable(const problem &problem, const profile &de
     e4m3_rows e;
     if (const verdict why = as_e4m3_rows(problem, device, &e); !why.empty()) return why;
     if (const verdict built = wht_cuda_built_for(device); !built.empty()) return built;
-    if (wht_is_half(e.rows.x) && !device.runs_code_from(80))
-        return "16-bit types need compute capability 8.0 and a build for it";
     return fits_memory(problem, device, 0);
 }
 

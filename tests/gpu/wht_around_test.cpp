@@ -174,8 +174,12 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
                       config().seed, r, &ran);
             CHECK(ran.count("wht.cuda.block_e4m3") == 1);
         }
-    // Gaps of Y; groups that no warp holds.
+    // What a thread has of one of two rounds; gaps of Y; groups that no warp holds.
     std::set<std::string> ran;
+    check_one({"wht:f16:b2:n16384:group=1024:+amax+scales:y.e4m3", 16384, content::uniform}, 3, r,
+              &ran);
+    CHECK(ran.count("wht.cuda.block_e4m3") == 1);
+    ran.clear();
     check_one({"wht:bf16:b5:n256:+scales:y.e4m3.s264.1", 256, content::uniform}, 1, r, &ran);
     CHECK(ran.count("wht.cuda.block_e4m3") == 1);
     ran.clear();
