@@ -24,6 +24,7 @@ constexpr entry table[] = {
     {"kda.ref", kda_ref},
     {"wht.inputs", wht_inputs},
     {"wht.lines", wht_lines},
+    {"wht.matrix", wht_matrix},
     {"wht.ref", wht_ref},
     {"wht.results", wht_results},
     {"wht.simd", wht_simd},

@@ -1,7 +1,9 @@
 // wht.cpu.around: what stands before and behind a transform, around the passes of another candidate
-// on packed numbers of the accumulate type: wht.inputs, those passes (twice with DIAG_MID),
-// wht.results.
+// on packed numbers of the accumulate type: wht.inputs, those passes and wht.matrix for factors
+// that they do not know (all twice with DIAG_MID), wht.results.
+#include "lib/common/factor_matrices.h"
 #include "lib/cpu/wht/around_args.h"
+#include "lib/cpu/wht/matrix_args.h"
 #include "src/core/checked.h"
 #include "src/core/text.h"
 #include "src/planner/cpu_cost.h"
@@ -16,6 +18,8 @@ namespace {
 
 /// An element on its way in or out, through its conversions and SIGNS, on one core: an estimate.
 constexpr double element_seconds = 1.5e-9;
+/// An addition of wht.matrix, four in a vector: an estimate.
+constexpr double addition_seconds = 1.5e-10;
 /// Numbers that may become one where OVERFLOW is asked for: sums of i32 then stay within 64 bits.
 constexpr int64_t most_summed = int64_t{1} << 31;
 
@@ -64,7 +68,7 @@ public:
     }
 
 private:
-    enum piece { numbers, largest, pieces };
+    enum piece { numbers, largest, signs, pieces };
 
     const problem &problem_;
     const wht_problem &p_;
@@ -73,14 +77,11 @@ private:
     int64_t n_ = 1, transforms_ = 1, elements_ = 0, results_ = 0;
     bool chosen_ = false;
     int threads_ = 1;
+    int64_t most_order_ = 0;
 
     verdict rules() const {
         if (wht_ref_only(problem_).empty())
             return "it has no option that needs steps around the passes of wht.cpu.lines";
-        for (int a = 0; a < p_.axes; ++a)
-            if (p_.axis[a].transformed && p_.axis[a].factor > wht_factor::h40)
-                return text("n=", p_.axis[a].length,
-                            " has a factor matrix that the passes do not know");
         if (p_.overflow && p_.x == scalar::i64)
             return "overflow is in use, and x is i64: sums may pass 64 bits";
         const int64_t summed = std::max(n_, p_.rows);
@@ -89,6 +90,12 @@ private:
         if (elements_ == 0 || results_ == 0) return "there are no results";
         if (elements_ >= most_bytes / 16) return "it has more elements than any process reaches";
         return "";
+    }
+
+    /// Order of the matrix that wht.matrix multiplies by along this axis, or 1.
+    int matrix_of(const wht_axis &a) const {
+        if (!a.transformed || a.factor <= wht_factor::h40) return 1;
+        return a.factor == wht_factor::given ? p_.given_order : wht_factor_order(a.factor);
     }
 
     operand work(piece which, bool written) const { return piece_operand(-1 - which, written); }
@@ -143,6 +150,37 @@ private:
         add(std::move(s), read + touched(diag), number_bytes(), elements_);
     }
 
+    void add_matrices() {
+        int64_t columns = n_, groups = transforms_;
+        for (int i = 0; i < p_.axes; ++i) {
+            const wht_axis &a = p_.axis[i];
+            if (!a.transformed) continue;
+            columns /= a.length;
+            const int m = matrix_of(a);
+            if (m > 1) {
+                const bool given = a.factor == wht_factor::given;
+                cpu::wht_matrix_args args{};
+                args.w_type = w_;
+                args.name = a.factor;
+                args.order = m;
+                args.transposed = p_.adjoint;
+                std::copy(p_.given_stride, p_.given_stride + 2, args.factor_stride);
+                args.groups = groups;
+                args.columns = a.length / m * columns;
+                step s;
+                s.kernel = "wht.matrix";
+                s.operands = {work(numbers, true), role(PLAIT_FACTOR, given), work(signs, true)};
+                s.args = step_args(args);
+                s.flops = try_mul(elements_, int64_t{m}).value_or(INT64_MAX);
+                most_order_ = std::max<int64_t>(most_order_, m);
+                const double additions = static_cast<double>(s.flops);
+                add(std::move(s), number_bytes(), number_bytes(),
+                    static_cast<int64_t>(additions * addition_seconds / element_seconds));
+            }
+            groups *= a.length;
+        }
+    }
+
     /// The transform of the packed numbers, in place. Axes without a factor are one: their bits.
     impl::problem inner() const {
         wht_problem q{};
@@ -162,17 +200,28 @@ private:
             a.transformed = transformed;
         };
         if (transforms_ > 1) push(transforms_, n_, wht_factor::h1, false);
+        const auto batch = [&](int64_t length, int64_t step) {
+            wht_axis *outer = q.axes > 0 ? &q.axis[q.axes - 1] : nullptr;
+            if (!outer || outer->transformed) return push(length, step, wht_factor::h1, false);
+            outer->length *= length;
+            outer->x_stride = outer->y_stride = step;
+        };
         for (int i = 0; i < p_.axes; ++i) {
             const wht_axis &a = p_.axis[i];
             if (!a.transformed) continue;
             stride /= a.length;
+            const int m = matrix_of(a);
+            const int64_t length = a.length / m;
+            if (m > 1) batch(m, length * stride);
+            if (length == 1) continue;
+            const wht_factor factor = m > 1 ? wht_factor::h1 : a.factor;
             wht_axis *outer = q.axes > 0 ? &q.axis[q.axes - 1] : nullptr;
-            const bool bits = a.factor == wht_factor::h1 && outer && outer->transformed;
+            const bool bits = factor == wht_factor::h1 && outer && outer->transformed;
             if (bits) { // of an axis with a factor too: the factor is outermost
-                outer->length *= a.length;
+                outer->length *= length;
                 outer->x_stride = outer->y_stride = stride;
             } else {
-                push(a.length, stride, a.factor, true);
+                push(length, stride, factor, true);
             }
         }
         impl::problem out = problem_; // its tensors are those that take memory
@@ -181,8 +230,12 @@ private:
     }
 
     void add_transform() {
-        if (n_ == 1) return;
+        add_matrices();
         const impl::problem q = inner();
+        const wht_problem &form = q.wht();
+        if (std::none_of(form.axis, form.axis + form.axes,
+                         [](const wht_axis &a) { return a.transformed; }))
+            return;
         const candidate *best = nullptr;
         cost price;
         for (const candidate &c : wht_table()) {
@@ -247,7 +300,9 @@ private:
         const struct {
             const char *name;
             int64_t bytes;
-        } all[pieces] = {{"numbers", number_bytes()}, {"largest", transforms_ * p_.groups * 8}};
+        } all[pieces] = {{"numbers", number_bytes()},
+                         {"largest", transforms_ * p_.groups * 8},
+                         {"signs", most_order_ * most_order_}};
         for (int which = 0; which < pieces; ++which) {
             int first = -1, last = -1;
             const auto each = [&](const auto &use) {

@@ -18,7 +18,8 @@
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.lines              wht.lines, ...
-//   wht.cpu.around             wht.inputs, wht.results, and those of wht.cpu.simd or wht.cpu.lines
+//   wht.cpu.around             wht.inputs, wht.matrix, wht.results, and those of wht.cpu.simd or
+//                              wht.cpu.lines
 //   wht.cpu.ref                wht.ref
 #include "src/planner/wht_candidates.h"
 
