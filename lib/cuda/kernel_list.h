@@ -62,6 +62,9 @@ kernel_list list_conv1d_fwd_btc_f32();
 kernel_list list_conv1d_fwd_btc_f16();
 kernel_list list_conv1d_fwd_btc_bf16();
 kernel_list list_conv1d_fwd_btc_pairs();
+kernel_list list_conv1d_bwd_btc_odd();
+kernel_list list_conv1d_fwd_btc_shift();
+kernel_list list_conv1d_fwd_bct_flat();
 kernel_list list_conv1d_fwd_bct_tiled_f32();
 kernel_list list_conv1d_fwd_bct_tiled_f16();
 kernel_list list_conv1d_fwd_bct_tiled_bf16();
@@ -100,6 +103,7 @@ kernel_list list_kda_bwd_recurrent(); ///< also kda.bwd_finish, kda.bwd_params
 kernel_list list_kda_chunk64_bwd_scan_k64();
 kernel_list list_kda_chunk64_grad_k64();
 kernel_list list_kda_chunk64_bwd_scan_k128();
+kernel_list list_kda_chunk64_scans_k128();
 kernel_list list_kda_chunk64_grad_k128();
 kernel_list list_kda_chunk64_sums();
 

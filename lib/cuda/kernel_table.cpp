@@ -67,6 +67,9 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_fwd_btc_f16,
         list_conv1d_fwd_btc_bf16,
         list_conv1d_fwd_btc_pairs,
+        list_conv1d_fwd_btc_shift,
+        list_conv1d_bwd_btc_odd,
+        list_conv1d_fwd_bct_flat,
         list_conv1d_fwd_bct_tiled_f32,
         list_conv1d_fwd_bct_tiled_f16,
         list_conv1d_fwd_bct_tiled_bf16,
@@ -97,6 +100,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_kda_chunk64_bwd_scan_k64,
         list_kda_chunk64_grad_k64,
         list_kda_chunk64_bwd_scan_k128,
+        list_kda_chunk64_scans_k128,
         list_kda_chunk64_grad_k128,
         list_kda_chunk64_sums,
     };

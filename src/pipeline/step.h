@@ -53,6 +53,9 @@ struct step {
     /// before it touches memory: lib/cuda/common/predecessor.cuh. Only where
     /// waits_for_predecessors() says that its code can.
     bool programmatic = false;
+    /// The same for a kernel that touches nothing of what the one before it writes, nor writes what
+    /// that one touches, which is not launched early itself: it waits at its end alone.
+    bool beside = false;
     std::vector<operand> operands;
     step_args args;
     int64_t bytes_read = 0;

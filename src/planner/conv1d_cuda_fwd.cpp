@@ -4,6 +4,7 @@
 #include "src/core/text.h"
 #include "src/planner/conv1d_cuda.h"
 #include "src/planner/conv1d_cuda_fwd_pairs.h"
+#include "src/planner/conv1d_cuda_fwd_rows.h"
 
 #include <algorithm>
 
@@ -77,14 +78,6 @@ conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sanitized &from) {
     a.sequences = p.sequences;
     a.state_wide = p.state_in.type == scalar::f32;
     return a;
-}
-
-bool multiple_of_16(int64_t elements, scalar s) { return elements * scalar_bytes(s) % 16 == 0; }
-
-/// Base and all rows at multiples of 16 bytes.
-bool rows_aligned(const conv1d_problem &p, const conv1d_view &v) {
-    return v.align >= 16 && (p.batch <= 1 || multiple_of_16(v.b, v.type)) &&
-           (p.channels <= 1 || multiple_of_16(v.c, v.type));
 }
 
 verdict time_contiguous(const conv1d_problem &p) {
@@ -256,7 +249,8 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    const conv1d_bct_cut cut = tiled_cut(p, rows_aligned(p, p.x) && rows_aligned(p, p.y));
+    const conv1d_bct_cut cut =
+        tiled_cut(p, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y));
     const double threads =
         static_cast<double>(p.batch * p.channels) * static_cast<double>(cut.tiles) * cut.lanes;
     // Vectors that a row does not fill leave threads idle.
@@ -274,10 +268,10 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, device, features::fixed, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
-        args.rows_packed = (p.channels <= 1 || p.x.c == p.length) &&
-                           (p.batch <= 1 || p.x.b == p.channels * p.length);
-        return conv1d_fwd_bct_tiled_launch(args, rows_aligned(p, p.x) && rows_aligned(p, p.y),
-                                           masked(p));
+        args.rows_packed = conv1d_rows_packed(p, p.x);
+        if (conv1d_takes_flat(p, masked(p))) return conv1d_fwd_bct_flat_launch(args, masked(p));
+        return conv1d_fwd_bct_tiled_launch(
+            args, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y), masked(p));
     });
 }
 
@@ -290,8 +284,8 @@ verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &de
     const conv1d_problem &p = problem.conv1d();
     if (p.varlen) return "packed sequences are in use";
     if (p.seq_idx.used()) return "seq_idx is in use";
-    if (!rows_aligned(p, p.x)) return "rows of x do not begin at multiples of 16 bytes";
-    if (!rows_aligned(p, p.y)) return "rows of y do not begin at multiples of 16 bytes";
+    if (!conv1d_rows_aligned(p, p.x)) return "rows of x do not begin at multiples of 16 bytes";
+    if (!conv1d_rows_aligned(p, p.y)) return "rows of y do not begin at multiples of 16 bytes";
     return "";
 }
 
@@ -336,7 +330,9 @@ btc_pairs btc_pairs_of(const conv1d_problem &p) {
 
 int64_t btc_groups(const conv1d_problem &p) {
     if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
-        return conv1d_btc_pairs_groups(p.channels, pairs == btc_pairs::odd);
+        return pairs == btc_pairs::shift
+                   ? conv1d_shift_groups(p.channels)
+                   : conv1d_btc_pairs_groups(p.channels, pairs == btc_pairs::odd);
     return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
 }
 
@@ -350,7 +346,8 @@ bool btc_full(const conv1d_problem &p) {
 int32_t btc_strip(const conv1d_problem &p, const profile &device) {
     const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
     const bool full = btc_full(p);
-    if (btc_pairs_of(p) != btc_pairs::none) return conv1d_btc_pairs_tile;
+    if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
+        return pairs == btc_pairs::shift ? conv1d_shift_strip : conv1d_btc_pairs_tile;
     if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
     const int64_t threads =
         device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
@@ -369,7 +366,8 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     if (groups > conv1d_btc_most_groups)
         return text(p.channels, " channels take ", groups, " threads; the limit is ",
                     conv1d_btc_most_groups);
-    const int64_t strips = conv1d_ceil_div(p.length, btc_strip(p, device));
+    const int64_t late = btc_pairs_of(p) == btc_pairs::shift ? conv1d_shift_round - 1 : 0;
+    const int64_t strips = conv1d_ceil_div(p.length + late, btc_strip(p, device));
     if (p.batch > conv1d_most_blocks / strips ||
         p.batch * strips > conv1d_most_blocks / groups * conv1d_btc_threads)
         return text(p.batch, " rows of ", strips, " strips are more than a grid holds");
@@ -392,7 +390,9 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
         if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
-            return conv1d_fwd_btc_pairs_launch(args, pairs == btc_pairs::odd);
+            return pairs == btc_pairs::shift
+                       ? conv1d_fwd_btc_shift_launch(args)
+                       : conv1d_fwd_btc_pairs_launch(args, pairs == btc_pairs::odd);
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });
 }

@@ -133,6 +133,7 @@ void kda_set_launch(step &s, const char *kernel, const kda_launch &l) {
     s.grid = l.grid;
     s.block = l.threads;
     s.smem_bytes = l.smem_bytes;
+    s.cluster = l.cluster;
 }
 
 void kda_add_traffic(const problem &problem, step &s) {

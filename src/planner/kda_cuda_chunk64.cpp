@@ -1,9 +1,10 @@
 // kda.{fwd,bwd}.cuda.chunk64: kda.chunk64_prep makes a record of every chunk of 64 tokens and value
 // head, scans walk over the records of a sequence, kda.chunk64_grad takes every chunk by itself.
+#include "src/planner/kda_cuda_chunk64.h"
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
+#include "lib/cuda/kda/chunk64_scans_layout.h"
 #include "src/core/text.h"
-#include "src/planner/kda_cuda.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,54 +22,45 @@ constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
 /// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
 /// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
-constexpr double memory_share = 0.8;
-constexpr double prep_seconds = 16e-6;
-constexpr double grad_seconds = 24e-6;
-constexpr double scan_seconds = 8e-6;
-double step_seconds(int warps) { return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : 1.7e-6; }
+constexpr double memory_share = 0.8, prep_seconds = 16e-6, grad_seconds = 24e-6,
+                 scan_seconds = 8e-6;
+double step_seconds(int warps) {
+    return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
+}
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
+/// Of both scans at once that of kda.chunk64_bwd_scan; a chunk of kda.chunk64_scans (estimates).
+constexpr double beside_share = 0.61, scans_seconds = 1.1e-6;
 
-int64_t chunk_heads(const kda_problem &p) { return kda_chunk_slots(p, kda64_rows) * p.value_heads; }
-
-int64_t record_bytes(const kda_problem &p) { return kda64_record_of(kda64_keys(p.dim_k)).bytes; }
-
-/// Four warps have 64 values. For 65 to 128 keys also two, where every block has at most half of
-/// the SMs for itself, so that L2 brings records as fast as they are read; and eight where four
-/// make more blocks than SMs, of which each has room for one.
+/// Four warps have 64 values; eight where four make more blocks than a scan has SMs, of which each
+/// has room for one. Forward, 65 to 128 keys, also 32 values or 16 to a block, whose chain from
+/// state to state is shorter, where L2 brings records as fast as all blocks read them.
 int scan_warps(const kda_problem &p, const profile &device) {
     const bool backward = p.direction == kda_direction::backward;
     if (kda64_keys(p.dim_k) != 128) return 4;
-    if (p.dim_v <= 32) return backward ? 4 : kda64_split_warps;
-    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, 4);
-    if (blocks > device.sms && kda_ceil_div(p.dim_v, 64) % 2 == 0) return 8;
-    return !backward && blocks * 4 <= device.sms ? kda64_split_warps : 4;
+    const auto blocks = [&p](int warps) {
+        return p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    };
+    if (!backward && blocks(1) <= device.sms / 2) return 1;
+    if (!backward && (p.dim_v <= 32 || blocks(2) <= device.sms)) return 2;
+    // Backward has two scans that do not need each other.
+    const int64_t most = backward ? device.sms / 2 : device.sms;
+    return blocks(4) > most && kda_ceil_div(p.dim_v, 64) % 2 == 0 ? 8 : 4;
 }
 
-/// Pieces of 8 channels are 16 aligned bytes.
-bool channels_aligned(const kda_problem &p, const kda_view &v, int64_t heads, int64_t channels) {
-    const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
-    return v.c == 1 && v.align >= 16 && channels % 8 == 0 && fits(p.batch, v.b) &&
-           fits(p.length, v.t) && fits(heads, v.h);
-}
-bool values_aligned(const kda_problem &p, const kda_view &v) {
-    return channels_aligned(p, v, p.value_heads, p.dim_v);
+/// O has blocks of its own where there are SMs for them.
+bool scan_pair(const kda_problem &p, int warps, const profile &device) {
+    const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
+    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
+    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
 }
 
-/// Of a chunk and head: a state, and rows of values.
-int64_t values_of(const kda_problem &p) { return kda_ceil_div(p.dim_v, 64) * 64; }
-int64_t state_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_keys(p.dim_k) * 2; }
-int64_t row_tile_bytes(const kda_problem &p) { return values_of(p) * kda64_rows * 2; }
-
-bool has_sums(const kda_problem &p) { return p.da_log.used() || p.ddt_bias.used(); }
-int64_t partial_bytes(const kda_problem &p) {
-    return has_sums(p) ? chunk_heads(p) * (kda64_keys(p.dim_k) + 1) * 4 : 0;
-}
-
-/// Workspace of a chunk and head, without what pieces lose to their alignment.
-int64_t work_bytes(const kda_problem &p) {
-    if (p.direction == kda_direction::forward) return record_bytes(p);
-    return record_bytes(p) + 2 * (state_tile_bytes(p) + row_tile_bytes(p)) +
-           (has_sums(p) ? (kda64_keys(p.dim_k) + 1) * 4 : 0);
+/// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
+/// where all run at once; else 0. One while L2 brings their records as fast as they are read.
+int scans_tiles(const kda_problem &p, const profile &device) {
+    if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128) return 0;
+    if (kda64_scans_ring_of(128, 2, true).bytes > device.smem_per_block) return 0;
+    const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
+    return blocks * 2 <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
 }
 
 verdict applicable(const problem &problem, const profile &device) {
@@ -101,9 +93,7 @@ verdict applicable(const problem &problem, const profile &device) {
     if (kda_chunk_slots(p, kda64_rows) * p.value_heads == 0) return "there are no chunks";
     const int64_t heads = chunk_heads(p);
     const int warps = scan_warps(p, device);
-    int64_t shared = warps == kda64_split_warps
-                         ? kda64_split_shape_of(kda64_keys(p.dim_k)).bytes
-                         : kda64_forward_shape_of(kda64_keys(p.dim_k), warps).bytes;
+    int64_t shared = kda64_forward_bytes(kda64_keys(p.dim_k), warps, scan_pair(p, warps, device));
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
@@ -118,26 +108,6 @@ verdict applicable(const problem &problem, const profile &device) {
         return "more chunks than a workspace holds";
     return fits_memory(problem, device,
                        heads * work_bytes(p) + offsets + 6 * (PLAIT_WORKSPACE_ALIGNMENT - 1));
-}
-
-/// Flops of a chunk and head: of pairs, and of what meets the state.
-int64_t prep_flops(const kda_problem &p) {
-    return 40 * 2 * 16 * 8 * kda64_keys(p.dim_k) + 2 * 64 * 64 * 64 / 3;
-}
-int64_t scan_flops(const kda_problem &p) {
-    return 2 * 64 * p.dim_v * (3 * kda64_keys(p.dim_k) + 2 * 40);
-}
-
-int64_t grad_flops(const kda_problem &p) {
-    return 2 * 64 * values_of(p) * (3 * kda64_keys(p.dim_k) + 2 * 64) +
-           2 * 16 * 16 * 4 * (5 * 2 + 4) * kda64_keys(p.dim_k);
-}
-
-int64_t token_bytes(const kda_view &v, const kda_problem &p, int64_t heads, int64_t channels) {
-    return v.used() ? p.batch * p.length * heads * channels * scalar_bytes(v.type) : 0;
-}
-int64_t state_bytes(const kda_state_view &v, const kda_problem &p) {
-    return v.used() ? p.sequences * p.value_heads * p.dim_k * p.dim_v * scalar_bytes(v.type) : 0;
 }
 
 constexpr std::initializer_list<plait_role> inputs = {PLAIT_Q,    PLAIT_K,     PLAIT_G,
@@ -155,11 +125,6 @@ operand read_only(operand o) {
 operand book(pipeline &out, const char *name, int64_t bytes, int last_step) {
     return piece_operand(out.work.book(name, bytes, static_cast<int>(out.steps.size()), last_step),
                          true);
-}
-
-int64_t input_bytes(const kda_problem &p) {
-    return token_bytes(p.q, p, p.heads, p.dim_k) + token_bytes(p.k, p, p.heads, p.dim_k) +
-           token_bytes(p.g, p, p.value_heads, p.dim_k) + token_bytes(p.beta, p, p.value_heads, 1);
 }
 
 /// Backward divides by a beta that is given. In place of 0 this leaves u the digits of what the
@@ -189,7 +154,8 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
 
 /// With O and STATE_OUT, or with what backward reads of each chunk.
 void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
-              const operand &records, int warps, const operand &states, const operand &written) {
+              const operand &records, int warps, bool pair, const operand &states,
+              const operand &written, const profile &device) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     step s;
@@ -204,7 +170,8 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.p = p;
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
-    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps));
+    kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
+    s.programmatic = waits_for_predecessors(device);
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -226,6 +193,7 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
          kda_operands(problem, {PLAIT_DO, PLAIT_DSTATE_OUT, PLAIT_DSTATE_IN, PLAIT_DV}))
         append(s, {o});
     append(s, {gradients, adjoints, from.slots, from.table});
+    s.beside = true; // of kda.chunk64_fwd_scan: where few blocks of one leave SMs, both run at once
     kda_chunk64_bwd_scan_args args{};
     args.p = p;
     args.vector = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
@@ -236,6 +204,34 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
     s.bytes_written = chunk_heads(p) * (state_tile_bytes(p) + row_tile_bytes(p)) +
                       token_bytes(p.dv, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_in, p);
     s.flops = chunk_heads(p) * scan_flops(p);
+    out.steps.push_back(std::move(s));
+}
+
+/// Both scans in one step.
+void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
+               const operand &records, int tiles, std::initializer_list<operand> kept) {
+    const kda_problem &p = problem.kda();
+    step s;
+    s.operands = {records};
+    for (const operand &o : kda_operands(problem, {PLAIT_V, PLAIT_STATE_IN, PLAIT_DO,
+                                                   PLAIT_DSTATE_OUT, PLAIT_DSTATE_IN, PLAIT_DV}))
+        append(s, {o});
+    append(s, kept);
+    append(s, {from.slots, from.table});
+    kda_chunk64_scans_args args{};
+    args.p = p;
+    args.vector_v = values_aligned(p, p.v);
+    args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
+    kda_set_launch(s, "kda.chunk64_scans", kda_chunk64_scans_launch(args, tiles));
+    s.args = step_args(args);
+    const int64_t states = kda64_record_of(kda64_keys(p.dim_k)).states;
+    s.bytes_read = chunk_heads(p) * (record_bytes(p) + states) +
+                   token_bytes(p.v, p, p.value_heads, p.dim_v) +
+                   token_bytes(p.d_o, p, p.value_heads, p.dim_v) + state_bytes(p.state_in, p) +
+                   state_bytes(p.dstate_out, p);
+    s.bytes_written = chunk_heads(p) * 2 * (state_tile_bytes(p) + row_tile_bytes(p)) +
+                      token_bytes(p.dv, p, p.value_heads, p.dim_v) + state_bytes(p.dstate_in, p);
+    s.flops = chunk_heads(p) * 2 * scan_flops(p);
     out.steps.push_back(std::move(s));
 }
 
@@ -305,10 +301,14 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const int warps = scan_warps(p, device);
     const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
     const double steps = std::max(chunks, heads * kda64_scan_slices(p.dim_v, warps) / sms);
+    const double blocks =
+        static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps));
+    const double beside = 2 * blocks <= sms ? beside_share : 1.0;
     double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
-                steps * steps_back_seconds(warps);
+                (scans_tiles(p, device) ? chunks * scans_seconds
+                                        : steps * steps_back_seconds(warps) * beside);
     else
         busy += steps * step_seconds(warps);
     const int launches =
@@ -322,7 +322,8 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan);
-    add_scan(out, problem, from, records, scan_warps(p, device), {}, {});
+    const int warps = scan_warps(p, device);
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {}, device);
     out.work.seal();
     return out;
 }
@@ -331,16 +332,23 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const kda_problem &p = problem.kda();
     pipeline out;
     const int prep = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
-    const int reverse = prep + 2, grad = prep + 3, sums = grad + (has_sums(p) ? 1 : 0);
+    const int tiles = scans_tiles(p, device);
+    const int reverse = prep + (tiles ? 1 : 2), grad = reverse + 1;
+    const int sums = grad + (has_sums(p) ? 1 : 0);
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
     kda_add_gaps(out, problem, from);
     const operand records = add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_scan(out, problem, from, records, scan_warps(p, device), states, written);
+    if (tiles == 0)
+        add_scan(out, problem, from, records, scan_warps(p, device), false, states, written,
+                 device);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand adjoints = book(out, "adjoints", chunk_heads(p) * row_tile_bytes(p), grad);
-    add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
+    if (tiles == 0)
+        add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
+    else
+        add_scans(out, problem, from, records, tiles, {states, written, gradients, adjoints});
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
     add_grad(out, problem, from,

@@ -20,8 +20,9 @@ constexpr double register_share = 0.3;
 constexpr double token_seconds = 0.18e-6;
 constexpr double any_share = 0.02;
 constexpr double any_key_seconds = 20e-9;
-/// A token of the adjoint: three runs forward, one barrier and two passes of the adjoint.
-constexpr double adjoint_seconds = 0.9e-6;
+/// A token of the adjoint: three runs forward, one barrier and two passes of the adjoint; and its
+/// share of the f32 units (an H200 with 4 and 96 heads of 128 keys).
+constexpr double adjoint_seconds = 6.2e-6, adjoint_share = 0.17;
 
 bool fwd_any(const kda_problem &p) { return kda_fwd_recurrent_any(p); }
 
@@ -165,7 +166,7 @@ cost kda_cuda_bwd_recurrent_estimate(const problem &problem, const profile &devi
     const double bytes = static_cast<double>(s.bytes_read + s.bytes_written) +
                          2 * static_cast<double>(b.rows + b.sums);
     return kda_cuda_cost(device, bytes, state_share, static_cast<double>(kda_flops(p)),
-                         any ? any_share : register_share, length_of(p) * token * rounds,
+                         any ? any_share : adjoint_share, length_of(p) * token * rounds,
                          4 + (kda_needs_offsets(p) ? 2 : 0));
 }
 

@@ -119,6 +119,7 @@ std::string plan_json(const problem &p, const profile &device, plait_rigor rigor
         out.value("smem", s.smem_bytes);
         if (s.cluster > 1) out.value("cluster", s.cluster);
         if (s.programmatic) out.value("programmatic", true);
+        if (s.beside) out.value("beside", true);
         moved_json(out, "read", s.bytes_read, names(c.steps, s, false));
         moved_json(out, "written", s.bytes_written, names(c.steps, s, true));
         out.value("flops", s.flops);
@@ -181,7 +182,7 @@ std::string plan_text(const problem &p, const profile &device, plait_rigor rigor
         out += text(number.size() < 2 ? "  " : " ", number, ' ', padded(s.kernel, wide_kernel + 2));
         if (wide_variant > 0) out += padded(s.variant, wide_variant + 2);
         const std::string cluster = s.cluster > 1 ? text("cluster ", s.cluster, "  ") : "";
-        const char *const early = s.programmatic ? "programmatic  " : "";
+        const char *const early = s.programmatic ? "programmatic  " : s.beside ? "beside  " : "";
         out += text(padded(text("grid ", s.grid), 15), "  ", padded(text("block ", s.block), 10),
                     "  ", cluster, early, padded(text("smem ", s.smem_bytes), 11), "  ",
                     padded(reads[i], wide_read), "  written ", scaled(s.bytes_written), " (",

@@ -152,14 +152,22 @@ int64_t wht_any_tile::tiles() const {
 void wht_any_tile::fill_up() {
     for (const auto &[distance, a] : sorted_[wht_any_out]) {
         (void)distance;
-        if (a->taken || a->factor) continue;
+        if (a->factor || (a->taken && a->bit)) continue;
         const int64_t spare = std::min(tile_wanted / slots_, tiles() / (4 * device_.sms));
         if (spare < 2) return;
         if (a->bit) {
             a->taken = true;
             slots_ *= 2;
+            continue;
+        }
+        // A run may have taken a few of an odd length already.
+        const int more =
+            std::min(wht_any_bits(a->length) - a->chunk_bits, wht_any_bits(spare + 1) - 1);
+        if (a->taken) {
+            a->chunk_bits += more;
+            slots_ <<= more;
         } else if (chunks_ < wht_any_most_chunks) {
-            take_chunk(*a, std::min(wht_any_bits(a->length), wht_any_bits(spare + 1) - 1));
+            take_chunk(*a, more);
         }
     }
 }

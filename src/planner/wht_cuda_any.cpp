@@ -12,11 +12,13 @@ namespace {
 
 /// Part of the copy bandwidth that a pass is taken to reach where it is not bound by its
 /// instructions: an estimate.
-constexpr double pass_share = 0.8;
+constexpr double pass_share = 0.75;
 /// F32 additions that an SM could do in the time it takes for an element, with several tiles at a
 /// time and with one alone: of passes over rows of 2^9 to 2^14 on an H200.
-constexpr double element_additions = 240, lone_element_additions = 430;
-constexpr double factor_additions = 5; ///< more for each row of a factor
+constexpr double element_additions = 300, lone_element_additions = 360;
+constexpr double factor_additions = 10; ///< more for each row of a factor
+/// From the first place that a block works out to its last store, of small tiles.
+constexpr double tile_latency_seconds = 3.5e-6;
 /// Bytes that memory moves for an element that lies alone.
 constexpr double sector_bytes = 32;
 
@@ -60,8 +62,7 @@ void wht_any_price(const wht_any_plan &plan, const profile &device, cost &sum) {
         sum.memory_seconds += memory;
         sum.compute_seconds += compute;
         sum.launch_seconds += device.launch_seconds;
-        sum.seconds +=
-            std::max(memory, compute) + device.launch_seconds + wht_cost::block_latency_seconds;
+        sum.seconds += std::max(memory, compute) + device.launch_seconds + tile_latency_seconds;
     }
     if (wht_any_is_checked(plan.number)) { // clears the flag
         sum.launch_seconds += device.launch_seconds;

@@ -55,7 +55,7 @@ verdict read(const problem &problem, factor_rows *out) {
         return text("x is ", scalar_name(r.x), "; needs f16, bf16, f32 or f64");
     if (!wht_block_factor_launch(r.x, f.factor, p.adjoint, f.log_k, &f.launch))
         return text("n=", r.n, " is over ", wht_factor_order(f.factor), " times ",
-                    1 << wht_block_factor_segment);
+                    1 << wht_block_factor_log_k);
     *out = f;
     return "";
 }
@@ -71,6 +71,8 @@ verdict wht_cuda_block_factor_applicable(const problem &p, const profile &device
     factor_rows f;
     if (const verdict shape = read(p, &f); !shape.empty()) return shape;
     if (const verdict built = wht_cuda_built_for(device); !built.empty()) return built;
+    if (wht_is_half(f.rows.x) && !device.runs_code_from(80))
+        return "16-bit types need compute capability 8.0 and a build for it";
     if (f.launch.smem_bytes > device.smem_per_block)
         return text("n=", f.rows.n, " needs ", f.launch.smem_bytes,
                     " bytes of shared memory; a block has ", device.smem_per_block);
@@ -107,8 +109,16 @@ pipeline wht_cuda_block_factor_build(const problem &problem, const profile &devi
     args.scale = r.scale;
     args.log_k = f.log_k;
     args.rows_per_tile = f.launch.rows_per_tile;
-    args.pairs = f.log_k > 0 && aligned(r.x_align, 4, r.x_stride, r.rows, r.x);
-    args.vector = aligned(r.y_align, 16, r.y_stride, r.rows, r.y);
+    args.blocks_per_sm = f.launch.min_blocks_per_sm;
+    const int per_tile = f.launch.rows_per_tile;
+    if (per_tile == 1 || r.x_stride == r.n) // a tile lies in a row
+        args.lines = static_cast<int32_t>((per_tile * r.n * scalar_bytes(r.x) - 1) / 128 + 1);
+    args.x_vector = f.log_k >= 3 && aligned(r.x_align, 16, r.x_stride, r.rows, r.x);
+    args.y_vector = r.n * scalar_bytes(r.y) % 16 == 0 &&
+                    aligned(r.y_align, 16, r.y_stride, r.rows, r.y);
+    if (wht_is_half(r.x))
+        for (int i = 0; i < wht_factor_order(f.factor); ++i)
+            args.minus[i] = wht_block_factor_signs(f.factor, problem.wht().adjoint, i);
     step one;
     one.kernel = "wht.block_factor";
     one.variant = f.launch.variant;

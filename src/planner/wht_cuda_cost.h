@@ -59,6 +59,9 @@ inline constexpr double columns_shuffle[4][5] = {
 /// with vectors: the choice, and with it the last bits, may not depend on the alignment.
 inline constexpr double mma16_vector[9] = {.98, .98, .98, .98, .98, .98, .98, .97, .94};
 inline constexpr double mma16_element = .60;
+/// Beside the latency of wht.block, for few rows: below zero where halving the exchanges pays.
+inline constexpr double mma16_latency_seconds[9] = {.8e-6, .8e-6,  .8e-6, .8e-6, .8e-6,
+                                                    .8e-6, -.3e-6, .6e-6, 1.4e-6};
 
 /// wht.fused, of what wht.block reaches: an estimate.
 inline constexpr double fused = .97;
@@ -88,7 +91,7 @@ constexpr double l2_pass_share(bool half, int log_bytes) {
 inline constexpr double l2_fill = 0.8;
 /// From the first load to the last store of a row with nothing else running: tickets, two passes,
 /// and what one tells the other.
-inline constexpr double l2_latency_seconds = 5e-6;
+inline constexpr double l2_latency_seconds = 3.8e-6;
 
 /// wht.cluster: the four lengths from 2^16 (f64: 2^15) up.
 inline constexpr double cluster[3][4] = {
@@ -100,7 +103,7 @@ constexpr double cluster_share(scalar x, int log_n) {
     const size_t row = x == scalar::f32 ? 0 : x == scalar::f64 ? 1 : 2;
     return cluster[row][log_n - (row == 1 ? 15 : 16)];
 }
-inline constexpr double cluster_latency_seconds = 5e-6;
+inline constexpr double cluster_latency_seconds = 2.5e-6;
 
 /// Butterflies with their shuffles and exchanges, per addition that the device could do. It binds
 /// where arithmetic is slow beside the memory: F64 on devices that have little of it.
@@ -111,9 +114,22 @@ inline constexpr double additions = 0.5;
 inline constexpr double l2_speedup = 1.3;
 inline constexpr double l2_share = 0.4;
 
-/// From the first load of a block to its last store with nothing else running: two trips to memory
-/// and the exchanges.
-inline constexpr double block_latency_seconds = 1e-6;
+/// What a launch that has little to do takes beside its bytes and a launch: of 150 problems on an
+/// H200, replayed from a graph.
+inline constexpr double block_latency_seconds = 0.35e-6;
+/// And until memory moves at its full rate, where there are so many bytes that it comes to that.
+inline constexpr double ramp_seconds = 0.8e-6, ramp_bytes = 2 << 20;
+constexpr double start_seconds(double bytes) {
+    const double ramp = bytes / ramp_bytes;
+    return block_latency_seconds + ramp_seconds * (ramp < 1 ? ramp : 1);
+}
+
+/// An SM whose neighbours are idle moves this much more than its share of the bandwidth.
+inline constexpr double lone_speedup = 1.4;
+constexpr double busy_memory(double tiles, double sms) {
+    const double part = lone_speedup * tiles / sms;
+    return part < 1 ? part : 1;
+}
 
 constexpr double block_share(scalar x, scalar y, int log_n, bool vector) {
     const auto row = static_cast<size_t>(types_of(x, y));

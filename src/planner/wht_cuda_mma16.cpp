@@ -47,11 +47,13 @@ cost wht_cuda_mma16_estimate(const problem &p, const profile &device) {
     const double additions = static_cast<double>(r.elements()) * left;
     cost sum;
     sum.memory_seconds = static_cast<double>(r.x_bytes() + r.y_bytes()) /
-                         (device.copy_bandwidth * wht_cost::mma16_share(r.log_n, vector) * busy);
+                         (device.copy_bandwidth * wht_cost::mma16_share(r.log_n, vector) *
+                          wht_cost::busy_memory(tiles, device.sms));
     sum.compute_seconds = additions / (device.f32_per_second * wht_cost::additions * busy);
     sum.launch_seconds = device.launch_seconds;
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
-                  wht_cost::block_latency_seconds;
+                  wht_cost::start_seconds(static_cast<double>(r.x_bytes() + r.y_bytes())) +
+                  wht_cost::mma16_latency_seconds[wht_cost::column(r.log_n, 7, 15)];
     return sum;
 }
 

@@ -26,14 +26,14 @@ void add_pass(cost &sum, const profile &device, double share, double bytes, doub
     if (warm) bandwidth *= wht_cost::l2_speedup;
     // Blocks run on SMs: a device with idle SMs moves and adds less.
     const double busy = std::min(1.0, tiles / device.sms);
-    const double memory = bytes / (bandwidth * busy);
+    const double memory = bytes / (bandwidth * wht_cost::busy_memory(tiles, device.sms));
     const double rate = wide ? device.f64_per_second : device.f32_per_second;
     const double compute = additions / (rate * wht_cost::additions * busy);
     sum.memory_seconds += memory;
     sum.compute_seconds += compute;
     sum.launch_seconds += launches * device.launch_seconds;
-    sum.seconds += std::max(memory, compute) +
-                   launches * (device.launch_seconds + wht_cost::block_latency_seconds);
+    sum.seconds += std::max(memory, compute) + launches * device.launch_seconds +
+                   wht_cost::start_seconds(bytes / launches) * launches;
 }
 
 /// The promises behind 16-byte accesses of wht.block to one side.

@@ -1,8 +1,11 @@
 // Plans of conv1d.bwd.cuda.* on emulated kernels, against the definition.
 #include "tests/emulate/conv1d_orders.h"
+#include "tests/support/report.h"
 
 #include <array>
 #include <cmath>
+#include <set>
+#include <string>
 
 namespace plait::test {
 namespace {
@@ -31,6 +34,26 @@ TEST_CASE("emulated conv1d backward: long rows, many rows") {
             for (const auto &[b, c, l] :
                  {std::array<int64_t, 3>{1, 2, 9001}, {40, 1, 33}, {1, 264, 40}})
                 check_both(backward(x, layout, b, c, l, 4), random);
+}
+
+// Tokens at odd strides whose rows begin with a cell of four: by constants.
+TEST_CASE("emulated conv1d backward: odd strides of channels") {
+    rng random(derive(config().seed, 7));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16})
+        for (const int64_t c : {5, 123, 125, 127, 249, 251})
+            for (const int64_t l : {4, 24, 60}) {
+                if (random.chance(0.6)) continue; // another part with every seed
+                conv1d_call call = backward(x, PLAIT_BTC, random.chance(0.5) ? 1 : 3, c, l, 4);
+                if (random.chance(0.2)) use(call, {PLAIT_STATE_IN});
+                if (random.chance(0.2)) use(call, {PLAIT_SEQ_IDX});
+                check_orders(call, conv1d_filling::uniform, random);
+            }
+    const std::set<std::string> ran = noted_steps();
+    for (const char *const step :
+         {"conv1d.bwd_btc bf16.k4.silu.l4.1", "conv1d.bwd_btc bf16.k4.silu.l4.3"}) {
+        const auto first = ran.lower_bound(step);
+        CHECK_MESSAGE((first != ran.end() && first->rfind(step, 0) == 0), step);
+    }
 }
 
 TEST_CASE("emulated conv1d backward: states, ids, packed sequences") {

@@ -63,11 +63,22 @@ TEST_CASE("emulated conv1d forward: tokens at multiples of 2 bytes, windows in g
                     if (random.chance(0.3)) call = laid_out(call, PLAIT_BTC, 3, 0);
                     check_both(call, random);
                 }
+    // Variants "shift": every residue of the stride, rows of one warp and of several.
+    for (const int64_t c : {201, 247, 249, 251, 253, 487, 489})
+        for (const auto &[b, l] : {std::array<int64_t, 2>{1, 17}, {3, 35}}) {
+            if (random.chance(0.6)) continue; // another part with every seed
+            conv1d_call call =
+                forward(random.chance(0.5) ? PLAIT_BF16 : PLAIT_F16, PLAIT_BTC, b, c, l, 4);
+            call.residual = random.chance(0.3);
+            if (random.chance(0.3)) call = laid_out(call, PLAIT_BTC, 8, 0);
+            check_both(call, random);
+        }
     for (const plait_dtype x : {PLAIT_BF16, PLAIT_F32})
         for (const int64_t k : {8, 16, 32})
             for (const int64_t c : {7, 8})
                 check_both(forward(x, PLAIT_BTC, 2, c, 2 * k + 75, k), random);
-    for (const char *const step : {"conv1d.fwd_btc bf16.k4.even", "conv1d.fwd_btc bf16.k4.odd"}) {
+    for (const char *const step : {"conv1d.fwd_btc bf16.k4.even", "conv1d.fwd_btc bf16.k4.odd",
+                                   "conv1d.fwd_btc bf16.k4.shift"}) {
         const std::set<std::string> ran = noted_steps();
         const auto first = ran.lower_bound(step);
         CHECK_MESSAGE((first != ran.end() && first->rfind(step, 0) == 0), step);
@@ -130,6 +141,37 @@ TEST_CASE("emulated conv1d forward: many sequences, ids and states in long rows"
                         }
                         check_orders(call, conv1d_filling::uniform, random);
                     }
+}
+
+// Variants "flat" of conv1d.fwd_bct_tiled: all rows as one row of vectors.
+TEST_CASE("emulated conv1d forward: rows without gaps that begin anywhere, and masks") {
+    rng random(derive(config().seed, 21));
+    for (const plait_dtype x : {PLAIT_BF16, PLAIT_F16, PLAIT_F32}) {
+        for (const int64_t l : {8, 9, 11, 15, 33, 511, 1030})
+            for (const auto &[b, c] : {std::array<int64_t, 2>{1, 1}, {3, 1}, {2, 7}, {1, 40}}) {
+                if (random.chance(0.5)) continue; // another part with every seed
+                conv1d_call call = forward(x, PLAIT_BCT, b, c, l, 4);
+                call.residual = random.chance(0.3);
+                if (random.chance(0.3)) call.types[PLAIT_W] = PLAIT_F32;
+                if (random.chance(0.3)) call.types[PLAIT_BIAS] = PLAIT_F32;
+                check_both(call, random);
+            }
+        for (const int64_t l : {16, 264, 2048}) {
+            conv1d_call call = forward(x, PLAIT_BCT, 2, 3, l, 4);
+            use(call, {PLAIT_SEQ_IDX});
+            check_both(call, random);
+            call = forward(x, PLAIT_BCT, 1, 5, l, 4);
+            call.varlen = {random.chance(0.5) ? 3 : 90, l};
+            check_both(call, random);
+        }
+    }
+    const std::set<std::string> ran = noted_steps();
+    for (const char *const step :
+         {"conv1d.fwd_bct_tiled bf16.k4.flat", "conv1d.fwd_bct_tiled f32.k4.flat",
+          "conv1d.fwd_bct_tiled bf16.k4.flat.masked", "conv1d.fwd_bct_tiled f32.k4.flat.masked"}) {
+        const auto first = ran.lower_bound(step);
+        CHECK_MESSAGE((first != ran.end() && first->rfind(step, 0) == 0), step);
+    }
 }
 
 TEST_CASE("emulated conv1d forward and update: random calls") {

@@ -66,6 +66,8 @@ struct met {
 const met &meet(meeting kind, uint32_t mask, uint64_t value);
 /// Waits until all threads of the block that have not exited are here; how many brought true.
 int barrier(bool value);
+/// Waits until that many threads of the block are here.
+void part_barrier(int id, int threads);
 /// The barrier of a cluster in its two halves, the block's number in it, and the place of its own
 /// dynamic shared memory in that of another block.
 void cluster_arrive();

@@ -2,6 +2,7 @@
 #include "tests/emulate/emulator_state.h"
 
 #include <algorithm>
+#include <iterator>
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -144,7 +145,8 @@ void run_cluster(const launch_shape &s, order how, plait::test::rng &random) {
                     (now.blocks > 1 ? std::to_string(in_cluster) + " for the cluster, " : "") +
                     (counting > 0 ? std::to_string(counting) + " for a counter, " : "") +
                     std::to_string(live - waiting - in_cluster - counting) +
-                    " at a shuffle, a vote or __syncwarp, and none of them can go on";
+                    " at a shuffle, a vote, __syncwarp or a barrier of some warps, and none of "
+                    "them can go on";
     }
 }
 
@@ -155,6 +157,7 @@ void begin_block(int rank, uint3 index, const launch_shape &s) {
     b.live = b.ready = now.count;
     b.arrived = b.votes = b.at_counters = 0;
     b.copies.clear();
+    std::fill(std::begin(b.parts), std::end(b.parts), 0);
     for (int i = 0; i < now.count; ++i) {
         const int x = i % s.block[0], y = i / s.block[0] % s.block[1],
                   z = i / s.block[0] / s.block[1];

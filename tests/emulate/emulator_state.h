@@ -25,15 +25,17 @@ namespace plait::emulation {
 
 constexpr int most_threads = 1024;
 constexpr int most_blocks = 16;       // of a cluster
+constexpr int most_parts = 16;        // barriers of a block
 constexpr int most_fibers = 16 * 512; // of a cluster
 
-enum class state { ready, at_barrier, at_meeting, at_cluster, at_counter, exited };
+enum class state { ready, at_barrier, at_part, at_meeting, at_cluster, at_counter, exited };
 
 struct thread {
     uint3 index;
     state now = state::exited;
     meeting kind = meeting::sync; ///< while at_meeting
     uint32_t mask = 0;
+    int part = 0; ///< while at_part
     uint64_t value = 0;
     met result{};
     uint64_t *counter = nullptr; ///< while at_counter: in `shared`
@@ -57,6 +59,7 @@ struct block {
     int ready = 0;
     int arrived = 0; ///< at the barrier
     int votes = 0, votes_result = 0;
+    int parts[most_parts]; ///< arrived at barriers of some warps
     thread threads[most_threads];
     int at_counters = 0;      ///< threads
     std::vector<uint4> image; ///< its shared memory while another block of the cluster runs

@@ -77,4 +77,17 @@ TEST_CASE("emulated kda backward: packed sequences, tails, beta of 0, gates of -
     }
 }
 
+TEST_CASE("emulated kda backward: few heads, chains of chunks by 16 and by 32 values") {
+    rng random(derive(config().seed, 32));
+    for (const bool packed : {false, true}) {
+        kda_call c = packed ? kda_layer(PLAIT_BACKWARD, PLAIT_BF16, 1, 330, 1, 2, 72, 40)
+                            : kda_layer(PLAIT_BACKWARD, PLAIT_F16, 1, 130, 1, 1, 128, 96);
+        c.orientation = packed ? PLAIT_STATE_KV : PLAIT_STATE_VK;
+        if (packed) c.varlen = {9, 128};
+        kda_inputs in = random_inputs(c, random);
+        if (packed) in.offsets = {0, 65, 65, 193, 194, 199, 200, 264, 300, 326};
+        check(c, in, false);
+    }
+}
+
 } // namespace plait::test

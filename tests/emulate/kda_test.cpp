@@ -117,7 +117,10 @@ TEST_CASE("emulated kda: forward in every order of threads, more keys than a til
                                   {128, 64, 6},
                                   {128, 32, 5},
                                   {64, 64, 2},
-                                  {64, 32, 3}}) {
+                                  {64, 32, 3},
+                                  {128, 64, 1},
+                                  {128, 32, 1},
+                                  {64, 32, 1}}) {
         kda_call c = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, t, 1, 2, k, v);
         c.orientation = k % 8 == 0 && k != 192 && v != 32 ? PLAIT_STATE_KV : PLAIT_STATE_VK;
         check_orders(c, random);
@@ -137,6 +140,18 @@ TEST_CASE("emulated kda: chunks of 64 tokens in every order of threads") {
         if (k == 64) c.gate = PLAIT_GATE_SOFTPLUS, c.lower_bound = 0;
         check_orders(c, random);
     }
+    // So many blocks that each has 32 values; one order, as it is much for the emulator.
+    kda_call many = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, 71, 1, 1, 72, 250);
+    many.varlen = {5, 66};
+    emulation::current_settings() = walking_orders[2];
+    const kda_inputs in = random_inputs(many, random);
+    const kda_results ref = kda_reference(many, in);
+    for_each_candidate(many, [&](const candidate &by) {
+        if (by.name != "kda.fwd.cuda.chunk64") return;
+        CHECK(judge(many, ref, result_of(many, in, by), by).wrong == "");
+        note_count("emulated plans of " + by.name);
+    });
+    emulation::current_settings() = {};
 }
 
 TEST_CASE(

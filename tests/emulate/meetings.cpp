@@ -58,6 +58,21 @@ int barrier(bool value) {
     return here().votes_result;
 }
 
+void part_barrier(int id, int threads) {
+    if (id <= 0 || id >= most_parts || threads % 32 != 0) fault("no such barrier of some warps");
+    if (++here().parts[id] == threads) {
+        here().parts[id] = 0;
+        for (int i = 0; i < now.count; ++i) {
+            thread &t = here().threads[i];
+            if (t.now == state::at_part && t.part == id) release(here(), t);
+        }
+        return;
+    }
+    me().part = id;
+    wait_as(state::at_part);
+    stacks().pause();
+}
+
 unsigned cluster_rank() { return static_cast<unsigned>(now.rank); }
 
 void cluster_arrive() {

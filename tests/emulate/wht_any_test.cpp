@@ -105,10 +105,10 @@ TEST_CASE("emulated plans of wht.cuda.block_factor: every matrix") {
             if (call.x == PLAIT_F64 && log_k == 10) call.x = PLAIT_F32;
             const int m = wht_factor_order(static_cast<wht_factor>(factor));
             const int64_t n = int64_t{m} << log_k;
-            call.extents = {log_k < 6 ? 2 * (4096 / n) + 3 : 2, n};
+            call.extents = {log_k < 6 ? 2 * (6144 / n) + 3 : 2, n};
             call.factor = {{1, factor}};
             call.adjoint = i % 3 == 0;
-            if (i % 2 == 0) {
+            if (i / 4 % 2 == 0) {
                 call.scale = 0.5;
                 call.x_strides = {n + 1 + i % 3, 1};
                 call.y_strides = {n + 4 * (i % 4), 1};

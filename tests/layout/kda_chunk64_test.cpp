@@ -29,6 +29,32 @@ TEST_CASE("kda chunk64: eight rows of ldmatrix lie in eight different groups of 
     }
 }
 
+TEST_CASE("kda chunk64: the chain of few heads has room for its rings and its words") {
+    const impl::kda64_record r = impl::kda64_record_of(128);
+    for (const bool pair : {false, true})
+        for (int tiles = 1; tiles <= impl::kda64_split_most; ++tiles) {
+            const impl::kda64_split_rings rings = impl::kda64_split_rings_of(tiles, pair);
+            const impl::kda64_split_shape s = impl::kda64_split_shape_of(128, tiles, pair);
+            CHECK(s.first == r.q); // the second part begins with q+
+            CHECK(s.first + s.second == r.bytes);
+            CHECK(s.first % 128 == 0); // rows keep their banks from stage to stage
+            CHECK(s.second % 128 == 0);
+            if (pair) {
+                CHECK(s.rest + rings.second * s.second == s.words);
+                CHECK(s.words + rings.words * impl::kda64_chunk_words(128, tiles) <= s.counters);
+                CHECK(s.v == rings.first * s.first);
+            } else {
+                CHECK(s.rest == rings.first * s.first);
+                CHECK(s.v - s.rest == rings.second * s.second);
+            }
+            CHECK(s.state - s.v == impl::kda64_split_v * 64 * s.values * 2);
+            CHECK(s.written - s.state == 2 * 128 * s.values * 2);
+            CHECK(s.residual - s.written == 2 * 64 * s.values * 2);
+            CHECK(s.counters - s.residual == 64 * s.values * 2);
+            CHECK(s.bytes <= impl::kda64_scan_shared_most);
+        }
+}
+
 TEST_CASE("kda chunk64: every pair of rows has one level, whose anchor lies between them") {
     int seen[64][64] = {};
     for (int b = 0; b < 6; ++b)
@@ -107,15 +133,6 @@ TEST_CASE("kda chunk64: records and shared memory") {
             CHECK(shape.stages >= 2);
             for (const int at : {shape.record, shape.v, shape.counters}) CHECK(at % 16 == 0);
             CHECK(shape.counters - shape.v == 2 * warps * impl::kda64_warp_values);
-        }
-        if (keys == 128) {
-            const impl::kda64_split_shape split = impl::kda64_split_shape_of(keys);
-            CHECK(split.bytes <= impl::kda64_scan_shared_most);
-            for (const int at : {split.first, split.second, split.rest, split.v, split.share,
-                                 split.each, split.counters})
-                CHECK(at % 16 == 0);
-            CHECK(split.first + split.second == r.bytes);
-            CHECK(split.first == r.q); // the second part begins with q+
         }
     }
     for (const int keys : {64, 128})

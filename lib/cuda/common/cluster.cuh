@@ -119,6 +119,46 @@ __device__ __forceinline__ void counter_wait(uint64_t *counter, uint32_t parity)
 #endif
 }
 
+/// The same for what threads of this block, or bulk copies to it, have written: the others' writes
+/// to global memory may stay behind, so that L1 is not emptied.
+__device__ __forceinline__ void counter_wait_block(uint64_t *counter, uint32_t parity) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile(
+        "{.reg .pred done;\n\t"
+        "again_%=:\n\t"
+        "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%0], %1;\n\t"
+        "@!done bra again_%=;}" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(counter))),
+        "r"(parity)
+        : "memory");
+#elif !defined(__CUDACC__)
+    emulation::counter_wait(counter, parity);
+#endif
+}
+
+/// A barrier of some warps of a block, `threads` in all. `id`: 1 to 15, 0 is __syncthreads.
+__device__ __forceinline__ void part_barrier(int id, int threads) {
+#if defined(__CUDACC__)
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+#else
+    emulation::part_barrier(id, threads);
+#endif
+}
+
+/// Arrives at the counter that block `rank` has where this one has `counter`: what this thread has
+/// read and written before is done for all of the cluster that wait.
+__device__ __forceinline__ void cluster_arrive_at(uint64_t *counter, uint32_t rank) {
+#if defined(PLAIT_CLUSTER_PTX)
+    asm volatile("{.reg .b32 there;\n\t"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];}" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(counter))),
+                 "r"(rank)
+                 : "memory");
+#elif !defined(__CUDACC__)
+    emulation::counter_expect(cluster_shared(counter, rank), 0);
+#endif
+}
+
 /// Writes 16 bytes, four floats or two doubles, to where block `rank` has what this one has
 /// `offset` (a constant) behind `own`, and tells the counter that it has where this one has
 /// `counter`.

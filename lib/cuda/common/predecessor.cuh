@@ -12,6 +12,10 @@
 //   nothing of what this kernel has written, so that it stands at the start. The next kernel's
 //   blocks then take the places that this one leaves, and wait there without an instruction.
 //
+// A kernel that shares no memory with the one before it but what both read (step::beside) calls
+// wait_for_predecessor() at its end instead: the two run at once, and all that came before the
+// first is complete, because that one is not launched early.
+//
 // Before the wait: arguments, indices, shared memory. tests/emulate starts such kernels up to the
 // wait with pointers at a wall.
 #pragma once

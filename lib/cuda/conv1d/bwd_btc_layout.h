@@ -14,6 +14,8 @@
 
 #include "lib/cuda/conv1d/bwd_bct_layout.h"
 
+#include <initializer_list>
+
 namespace plait::impl {
 
 inline constexpr int conv1d_bwd_btc_threads = 128;
@@ -112,6 +114,12 @@ PLAIT_HD constexpr uint32_t conv1d_bwd_btc_alone(int lane, int left, int vec, in
     return out;
 }
 
+/// Bytes from a cell to the first channel of token i of a tile that begins with one. Strides are
+/// `residue` elements modulo a cell of four.
+PLAIT_HD constexpr uint32_t conv1d_btc_from_of(int residue, int i) {
+    return 2u * static_cast<uint32_t>((i * residue) & 3);
+}
+
 /// Slots: 16 to 24 KiB are on their way into each block.
 PLAIT_HD constexpr int conv1d_bwd_btc_depth(scalar x, int taps) {
     return 40960 / conv1d_bwd_btc_slot(x, taps) < 4 ? 40960 / conv1d_bwd_btc_slot(x, taps) : 4;
@@ -169,14 +177,18 @@ PLAIT_HD constexpr int conv1d_bwd_btc_blocks(scalar x, int taps, bool loose) {
     return conv1d_bwd_btc_log_vec(x, taps) == 2 || taps > 4 || loose ? 4 : 5;
 }
 
-/// "bf16.k4.silu.v4": the last part is the number of channels of a lane; .l4 if loose.
-inline conv1d_name conv1d_bwd_btc_variant(scalar x, int taps, bool silu, bool loose) {
+/// "bf16.k4.silu.v4": the last part is the number of channels of a lane; .l4 if loose, .l4.1 with
+/// residue 1.
+inline conv1d_name conv1d_bwd_btc_variant(scalar x, int taps, bool silu, bool loose,
+                                          int residue = 0) {
     conv1d_name name = conv1d_bwd_variant(x, taps, false, silu);
     int at = 0;
     while (name.text[at] != 0) ++at;
     if (taps > 4) conv1d_append(name, at, silu ? ".silu" : ".none");
     conv1d_append(name, at, loose ? ".l" : ".v");
     conv1d_append(name, at, 1 << conv1d_bwd_btc_log_vec(x, taps));
+    if (residue != 0) conv1d_append(name, at, ".");
+    if (residue != 0) conv1d_append(name, at, residue);
     return name;
 }
 
@@ -190,6 +202,17 @@ inline bool conv1d_bwd_btc_loose(const conv1d_problem &p) {
     const int wide = 16 / scalar_bytes(p.x.type);
     return p.channels % wide != 0 || !conv1d_bwd_btc_aligned(p.x, wide) ||
            !conv1d_bwd_btc_aligned(p.dy, wide) || !conv1d_bwd_btc_aligned(p.dx, wide);
+}
+
+/// The residue of a loose problem with an instantiation for it, else 0: odd strides, alike in all
+/// tensors, of which every row begins at a multiple of a cell.
+inline int conv1d_bwd_btc_residue(const conv1d_problem &p) {
+    if (!conv1d_is_half(p.x.type) || p.width != 4 || !p.silu || p.residual) return 0;
+    const int residue = static_cast<int>(p.x.t & 3);
+    for (const conv1d_view *v : {&p.x, &p.dy, &p.dx})
+        if (v->used() && (v->align < 8 || (v->t & 3) != residue || (p.batch > 1 && v->b % 4 != 0)))
+            return 0;
+    return residue % 2 != 0 ? residue : 0;
 }
 
 /// Marks of conv1d.bwd_btc_marks: 16 bits for each token, back in the low half; behind them, for
@@ -333,7 +356,8 @@ inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1
                       conv1d_bwd_btc_threads,
                       a->items < conv1d_most_blocks ? a->items : conv1d_most_blocks,
                       conv1d_bwd_btc_smem(p.x.type, taps)};
-    const conv1d_name name = conv1d_bwd_btc_variant(p.x.type, taps, p.silu, loose);
+    const conv1d_name name = conv1d_bwd_btc_variant(p.x.type, taps, p.silu, loose,
+                                                    loose ? conv1d_bwd_btc_residue(p) : 0);
     for (int i = 0; i < 32; ++i) out.variant[i] = name.text[i];
     return out;
 }

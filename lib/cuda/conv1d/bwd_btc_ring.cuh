@@ -190,7 +190,9 @@ __device__ __forceinline__ void conv1d_btc_read(const conv1d_btc_lane<Case> &l, 
         uint32_t w[words + 1];
         const shared_at first = at + static_cast<int>(from & 4u);
 #pragma unroll
-        for (int i = 0; i <= words; ++i) load_words<1>(first + 4 * i, w + i);
+        for (int i = 0; i <= words; ++i)
+            if (Case::residue == 0 || i < words || (from & 3u) != 0)
+                load_words<1>(first + 4 * i, w + i);
 #pragma unroll
         for (int i = 0; i < words; ++i) v[i] = conv1d_btc_shift(w[i], w[i + 1], 8 * from);
     } else {
@@ -205,9 +207,48 @@ __device__ __forceinline__ void conv1d_btc_read(const conv1d_btc_lane<Case> &l, 
     }
 }
 
+/// conv1d_btc_store of loose cells whose place is a constant: of token R of a tile.
+template <class Case, int R>
+__device__ __forceinline__ void conv1d_btc_store_shifted(const conv1d_btc_lane<Case> &l, char *at,
+                                                         uint32_t (&v)[2]) {
+    using bits = typename Case::bits;
+    constexpr uint32_t from = conv1d_btc_from_of(Case::residue, R);
+    // of a group whose channels are all there: parts that its first and last lane may have
+    constexpr int most = 31 * Case::vec;
+    constexpr uint32_t parts = (conv1d_bwd_btc_alone(0, most, Case::vec, 2) |
+                                conv1d_bwd_btc_alone(31, most, Case::vec, 2)) >>
+                               (4 * from);
+    uint32_t low = 0, middle = 0;
+    if constexpr (from > 0) middle = __shfl_up_sync(~0u, v[1], 1);
+    if constexpr (from > 4) low = __shfl_up_sync(~0u, v[0], 1);
+    if constexpr (from == 2 || from == 6) {
+        const uint32_t high = from == 2 ? v[1] : v[0], next = from == 2 ? v[0] : middle;
+        v[0] = conv1d_btc_shift_up(from == 2 ? middle : low, next, 16);
+        v[1] = conv1d_btc_shift_up(next, high, 16);
+    } else if constexpr (from == 4) {
+        v[1] = v[0], v[0] = middle;
+    }
+    char *const chunk = at - from;
+    const uint32_t alone = l.range->alone >> (4 * from);
+    if (alone & 1u) __stcs(reinterpret_cast<uint2 *>(chunk), make_uint2(v[0], v[1]));
+    const auto store = [&](uint32_t which) {
+#pragma unroll
+        for (int w = 0; w < 2; ++w) {
+            bits *const to = reinterpret_cast<bits *>(chunk + 4 * w);
+            if ((which & 2u << 3 * w) && (alone & 2u << 3 * w))
+                __stcs(reinterpret_cast<uint32_t *>(to), v[w]);
+            if ((which & 4u << 3 * w) && (alone & 4u << 3 * w)) __stcs(to, static_cast<bits>(v[w]));
+            if ((which & 8u << 3 * w) && (alone & 8u << 3 * w))
+                __stcs(to + 1, static_cast<bits>(v[w] >> 16));
+        }
+    };
+    store(parts);
+    if (l.left < most) store(~parts); // of the last group of a row
+}
+
 /// dx of a token, of the lane's channels, at `at`. Loose: lanes exchange what lies in aligned
 /// chunks; elements of a chunk that is not the group's alone are stored one by one.
-template <class Case>
+template <class Case, int R>
 __device__ __forceinline__ void conv1d_btc_store(const conv1d_btc_lane<Case> &l, char *at,
                                                  const float (&dx)[Case::vec]) {
     using bits = typename Case::bits;
@@ -232,6 +273,10 @@ __device__ __forceinline__ void conv1d_btc_store(const conv1d_btc_lane<Case> &l,
 #pragma unroll
             for (int e = 0; e < Case::vec; e += 2)
                 v[e / 2] = round_pair<Case::type>(dx[e], dx[e + 1]);
+        }
+        if constexpr (Case::residue != 0) {
+            conv1d_btc_store_shifted<Case, R>(l, at, v);
+            return;
         }
         const uint32_t from = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at)) &
                               static_cast<uint32_t>(Case::cell - 1);

@@ -13,6 +13,13 @@ template <scalar S, int Taps, bool Loose, conv1d_act Act> kernel_entry conv1d_bw
         "conv1d.bwd_btc", name.text);
 }
 
+template <scalar S, int Residue> kernel_entry conv1d_bwd_btc_odd_entry() {
+    static const conv1d_name name = conv1d_bwd_btc_variant(S, 4, true, true, Residue);
+    return make_kernel_entry<
+        &conv1d_bwd_btc<conv1d_btc_case<S, 4, true, conv1d_act::silu, Residue>>>("conv1d.bwd_btc",
+                                                                                 name.text);
+}
+
 template <scalar S> kernel_list conv1d_bwd_btc_list() {
     constexpr auto none = conv1d_act::none, silu = conv1d_act::silu;
     constexpr bool v = false, l = true;

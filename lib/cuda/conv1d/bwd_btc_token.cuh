@@ -7,10 +7,14 @@
 
 namespace plait::impl::cuda {
 
-template <scalar S, int Taps, bool Loose, conv1d_act Act> struct conv1d_btc_case {
+/// Residue: 0, or loose tokens of whose channels the first lies at a multiple of a cell in every
+/// fourth token, by constants.
+template <scalar S, int Taps, bool Loose, conv1d_act Act, int Residue = 0> struct conv1d_btc_case {
     static constexpr scalar type = S;
     static constexpr int taps = Taps, history = Taps - 1;
     static constexpr bool loose = Loose, fast = S != scalar::f32;
+    static constexpr int residue = Residue;
+    static_assert(Residue == 0 || (Loose && Taps == 4 && S != scalar::f32), "cells of four");
     static constexpr int log_vec = conv1d_bwd_btc_log_vec(S, Taps), vec = 1 << log_vec;
     static constexpr conv1d_act act = Act;
     static constexpr int threads = conv1d_bwd_btc_threads;
@@ -134,7 +138,7 @@ conv1d_btc_token(const conv1d_btc_lane<Case> &l, int t, bool own, conv1d_mark ma
 #pragma unroll
         for (int e = 0; e < vec; ++e) dx[e] = conv1d_add(dx[e], live ? dy[e] : 0.0f);
     }
-    if (!Checked || (a.dx != nullptr && t < end)) conv1d_btc_store<Case>(l, dx_at, dx);
+    if (!Checked || (a.dx != nullptr && t < end)) conv1d_btc_store<Case, R>(l, dx_at, dx);
 }
 
 /// A row as its tiles need it.
@@ -144,11 +148,13 @@ template <class Case> struct conv1d_btc_row {
     char *dx;      ///< of the next token, the lane's channels
 };
 
-/// Where the next token's channels begin in their first chunk.
-template <class Case, bool Dy>
+/// Where the next token's channels begin in their first chunk; its place in its tile is R.
+template <class Case, bool Dy, int R>
 __device__ __forceinline__ uint32_t conv1d_btc_from(const conv1d_btc_lane<Case> &l,
                                                     conv1d_btc_row<Case> &row) {
     if constexpr (!Case::loose) return 0;
+    if constexpr (Case::residue != 0)
+        return conv1d_btc_from_of(Case::residue, Dy ? R : R - Case::history);
     const uint32_t from = Dy ? row.from >> 16 : row.from & 0xffffu;
     // x and dy are read in turn; neither half runs over
     if constexpr (Dy) row.from = (row.from + l.a.from_hops) & (0x10001u * (Case::cell - 1));
@@ -173,9 +179,9 @@ conv1d_btc_tile(const conv1d_btc_lane<Case> &l, conv1d_btc_row<Case> &row, int b
     float dy[Case::vec];
     conv1d_mark mark = {0, 0};
     if constexpr (Checked) mark = conv1d_btc_mark<Case>(l.a, b, t0 + R);
-    conv1d_btc_read<Case, false>(l, slot, R, conv1d_btc_from<Case, false>(l, row),
+    conv1d_btc_read<Case, false>(l, slot, R, conv1d_btc_from<Case, false, R>(l, row),
                                  x[(R + 1) % Case::taps]);
-    conv1d_btc_read<Case, true>(l, slot, R, conv1d_btc_from<Case, true>(l, row), dy);
+    conv1d_btc_read<Case, true>(l, slot, R, conv1d_btc_from<Case, true, R>(l, row), dy);
     conv1d_btc_token<Case, Checked, Residual, R>(l, t0 + R, own, mark, dy, x, g, s, row.dx);
     row.dx = conv1d_btc_on(row.dx, l.a.dx_hop);
     if constexpr (R > 0)
@@ -187,9 +193,9 @@ template <class Case, int R>
 __device__ __forceinline__ void conv1d_btc_lead(const conv1d_btc_lane<Case> &l,
                                                 conv1d_btc_row<Case> &row, int slot,
                                                 float (&x)[Case::taps][Case::vec]) {
-    conv1d_btc_read<Case, false>(l, slot, R, conv1d_btc_from<Case, false>(l, row),
+    conv1d_btc_read<Case, false>(l, slot, R, conv1d_btc_from<Case, false, R>(l, row),
                                  x[(R + 1) % Case::taps]);
-    conv1d_btc_from<Case, true>(l, row); // dy of the tile is not read
+    conv1d_btc_from<Case, true, R>(l, row); // dy of the tile is not read
     if constexpr (R > 0) conv1d_btc_lead<Case, R - 1>(l, row, slot, x);
 }
 

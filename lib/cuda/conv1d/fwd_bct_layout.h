@@ -47,14 +47,21 @@ PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps, bool masked)
     return taps == 4 ? 7 : taps == 16 || (taps == 8 && s == scalar::f32) ? 5 : 4;
 }
 
-// Aligned rows of 8 and of 32 taps (fwd_bct_wide.cuh): a tile's vectors in units of `near` adjacent
+// Aligned rows of more than 4 taps (fwd_bct_wide.cuh): a tile's vectors in units of `near` adjacent
 // ones; thread after thread takes a unit, then the one behind all of them.
 
-PLAIT_HD constexpr bool conv1d_bct_is_wide(int taps) { return taps == 8 || taps == 32; }
+PLAIT_HD constexpr bool conv1d_bct_is_wide(int taps) { return taps > 4; }
 PLAIT_HD constexpr int conv1d_bct_near(int taps) { return taps <= 8 ? 1 : 2; }
 /// Units of a thread under way.
 PLAIT_HD constexpr int conv1d_bct_units(int taps) { return taps <= 8 ? 2 : 1; }
-PLAIT_HD constexpr int conv1d_bct_wide_blocks_per_sm(int taps) { return taps == 8 ? 5 : 3; }
+PLAIT_HD constexpr int conv1d_bct_wide_blocks_per_sm(int taps) {
+    return taps == 8 ? 5 : taps == 16 ? 4 : 3;
+}
+
+/// Whether there is a body for SiLU alone; without it where its registers are not there.
+PLAIT_HD constexpr bool conv1d_bct_wide_silu(scalar s, int taps) {
+    return s == scalar::bf16 || (s == scalar::f16 ? taps < 32 : taps > 8);
+}
 
 /// First token of a thread's first unit, and how far behind it there are units.
 PLAIT_HD constexpr int32_t conv1d_bct_wide_first(scalar s, uint32_t tile, uint32_t lanes,

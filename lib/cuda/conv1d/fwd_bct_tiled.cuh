@@ -154,16 +154,11 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
-            bool some = false; // of the lanes that are here have taps that do not count
-            if constexpr (Masked && Taps == 4)
-                some = __any_sync(__activemask(), static_cast<int>(masks[i][0] != ~0u)) != 0;
-            if (some) {
+            if constexpr (Masked && Taps == 4) {
                 // samples in front of the row do not count
-                if constexpr (Masked && Taps == 4)
-                    conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
+                conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
             } else {
-                if constexpr (Odd && !(Masked && Taps == 4))
-                    conv1d_bct_clear_samples<halo>(first + i * stride, window);
+                if constexpr (Odd) conv1d_bct_clear_samples<halo>(first + i * stride, window);
                 conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
             }
             if constexpr (Masked && Taps > 4) {
@@ -217,7 +212,12 @@ __global__ void __launch_bounds__(conv1d_bct_threads,
         const conv1d_bct_place at = conv1d_bct_place_of(a.across, block, threadIdx.x);
         if (at.line >= a.channel_count.d * static_cast<uint32_t>(a.batch)) continue;
         if constexpr (conv1d_bct_is_wide(Taps) && !Odd) {
-            conv1d_bct_wide_body<S, Taps>(a, conv1d_bct_self_of(a, at));
+            const conv1d_bct_self self = conv1d_bct_self_of(a, at);
+            if (conv1d_bct_wide_silu(S, Taps) && a.width == Taps && a.silu && !a.residual) {
+                conv1d_bct_wide_body<S, Taps, conv1d_bct_wide_silu(S, Taps)>(a, self);
+            } else {
+                conv1d_bct_wide_body<S, Taps, false>(a, self);
+            }
         } else {
             conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
         }

@@ -1,7 +1,7 @@
-// conv1d.fwd_bct_tiled of 8 and of 32 taps in rows that all begin at multiples of 16 bytes. A
-// thread takes units of one vector, of 32 taps of two adjacent ones, which share what lies before
-// them; of 8 taps two units at a time: their samples are widened, then the next ones asked for,
-// then the sums formed side by side. Taps by aligned accesses: 32 single ones took 7 slots an
+// conv1d.fwd_bct_tiled of 8, 16 and 32 taps in rows that all begin at multiples of 16 bytes. A
+// thread takes units of one vector, beyond 8 taps of two adjacent ones, which share what lies
+// before them; of 8 taps two units at a time: their samples are widened, then the next ones asked
+// for, then the sums formed side by side. Taps by aligned accesses: 32 single ones took 7 slots an
 // output.
 #pragma once
 
@@ -17,9 +17,17 @@ template <scalar S, int Taps> struct conv1d_bct_wide {
 
     uint32_t words[units][conv1d_words<S, samples>];
 
-    /// Samples t - halo .. t + outputs - 1; in front of the row others.
-    __device__ __forceinline__ void load(const bits *row, int unit, int t) {
+    /// Samples t - halo .. t + outputs - 1; in front of the row others. Front: those are the
+    /// tensor's.
+    __device__ __forceinline__ void load(const bits *row, int unit, int t, bool front) {
         const bits *const at = row + t;
+        if (t >= halo || front) {
+#pragma unroll
+            for (int i = 0; i < samples; i += v)
+                conv1d_load_words<S, v>(at + (i - halo),
+                                        words[unit] + conv1d_words<S, v> * (i / v));
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < samples; i += v)
             conv1d_load_words<S, v>(t + i >= halo ? at + (i - halo) : at,
@@ -34,7 +42,8 @@ template <scalar S, int Taps> struct conv1d_bct_wide {
     }
 };
 
-template <scalar S, int Taps>
+/// Silu: width is Taps, SiLU follows, and no residual.
+template <scalar S, int Taps, bool Silu>
 __device__ __forceinline__ void conv1d_bct_wide_body(const conv1d_fwd_args &a,
                                                      const conv1d_bct_self &self) {
     using wide = conv1d_bct_wide<S, Taps>;
@@ -49,10 +58,11 @@ __device__ __forceinline__ void conv1d_bct_wide_body(const conv1d_fwd_args &a,
     if (t >= length) return;
     const int stop = t + end;
     const auto whole = [&](int from) { return from < stop && from + outputs <= length; };
+    const bool front = Taps == 16 && a.rows_packed && (self.b | self.c) != 0 && length >= wide::halo;
     wide ahead;
 #pragma unroll
     for (int u = 0; u < units; ++u)
-        if (whole(t + u * stride)) ahead.load(x, u, t + u * stride);
+        if (whole(t + u * stride)) ahead.load(x, u, t + u * stride, front);
     float taps[1][Taps], bias[1];
     conv1d_load_taps_by<S, true>(a, self.c, taps, bias);
 #pragma unroll 1
@@ -63,14 +73,18 @@ __device__ __forceinline__ void conv1d_bct_wide_body(const conv1d_fwd_args &a,
 #pragma unroll
         for (int u = 0; u < units; ++u) {
             const int next = t + (units + u) * stride;
-            if (whole(next)) ahead.load(x, u, next);
+            if (whole(next)) ahead.load(x, u, next, front);
         }
 #pragma unroll
         for (int u = 0; u < units; ++u) {
             const int at = t + u * stride;
             if (u > 0 && !whole(at)) continue;
             float out[outputs];
-            conv1d_compute<S, Taps, Taps, outputs>(a, taps[0], bias[0], window[u], out);
+            if constexpr (Silu) {
+                conv1d_compute_silu<S, Taps, Taps, outputs>(taps[0], bias[0], window[u], out);
+            } else {
+                conv1d_compute<S, Taps, Taps, outputs>(a, taps[0], bias[0], window[u], out);
+            }
 #pragma unroll
             for (int i = 0; i < outputs; i += v)
                 store_elements<S, v == 8 ? 3 : 2>(y, at + i, out + i, 1.0f);

@@ -34,6 +34,8 @@ struct conv1d_fwd_args {
     int32_t strip;         ///< fwd_btc: tokens of a thread
     int32_t vectors;       ///< fwd_bct_tiled: of a thread
     int32_t mask_taps;     ///< fwd_masks: bits of a token
+    conv1d_divisor of_row; ///< fwd_bct_flat: the length
+    uint64_t row_inverse;  ///< fwd_bct_flat: 2^64 / the length, rounded down
 };
 
 constexpr int conv1d_fwd_any_threads = 128;

@@ -126,6 +126,21 @@ __device__ __forceinline__ void conv1d_compute(const conv1d_fwd_args &a, const f
     conv1d_activate<S, N>(a, window + Halo, acc);
 }
 
+/// conv1d_compute where width is Taps, SiLU follows, and no residual.
+template <scalar S, int Taps, int Halo, int N>
+__device__ __forceinline__ void conv1d_compute_silu(const float (&taps)[Taps], float bias,
+                                                    const float *window, float *acc) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) acc[j] = bias;
+#pragma unroll
+    for (int d = Taps - 1; d >= 0; --d) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) acc[j] = __fmaf_rn(taps[d], window[Halo + j - d], acc[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) acc[j] = conv1d_silu<S != scalar::f32>(acc[j]);
+}
+
 /// Words of the masks of a vector.
 template <scalar S, int Taps>
 constexpr int conv1d_mask_words = conv1d_vector(S) * Taps < 32 ? 1 : conv1d_vector(S) * Taps / 32;

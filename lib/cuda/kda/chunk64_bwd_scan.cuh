@@ -10,6 +10,7 @@
 //            warps have all of 128 values where blocks of four would not all find an SM
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_scan.cuh"
 
@@ -38,30 +39,31 @@ kda64_through_triangle(const char *tile, int lane, const uint32_t (&a)[4][4],
 }
 
 /// Transposed accumulators, tokens `at` and on and channels `value` and on, to their place.
-__device__ __forceinline__ void kda64_store_columns(const kda_view &v, void *base, int64_t at,
-                                                    int count, int64_t value, int64_t dim_v,
-                                                    int lane, const float (&x)[8][mma_items_d]) {
+template <int Tiles>
+__device__ __forceinline__ void
+kda64_store_columns(const kda_view &v, void *base, int64_t at, int count, int64_t value,
+                    int64_t dim_v, int lane, const float (&x)[Tiles][mma_items_d]) {
     if (base == nullptr) return;
     const int token = lane % 4 * 2;
     const int64_t j = value + lane / 4;
     const auto all = [&](auto *to, const auto &rounded) {
         to += at + token * v.t + j;
 #pragma unroll
-        for (int t = 0; t < 8; ++t) {
+        for (int t = 0; t < Tiles; ++t) {
             auto *next = to + v.t;
             to[0] = rounded(x[t][0]), to[8] = rounded(x[t][2]);
             next[0] = rounded(x[t][1]), next[8] = rounded(x[t][3]);
             to += 8 * v.t;
         }
     };
-    const bool whole = count == kda64_rows && value + 16 <= dim_v && v.c == 1;
+    const bool whole = count >= 8 * Tiles && value + 16 <= dim_v && v.c == 1;
     if (whole && v.type == scalar::bf16) {
         all(static_cast<uint16_t *>(base), [](float y) { return round_half<scalar::bf16>(y); });
     } else if (whole && v.type == scalar::f16) {
         all(static_cast<uint16_t *>(base), [](float y) { return round_half<scalar::f16>(y); });
     } else {
 #pragma unroll
-        for (int t = 0; t < 8; ++t) {
+        for (int t = 0; t < Tiles; ++t) {
 #pragma unroll
             for (int i = 0; i < mma_items_d; ++i) {
                 const int64_t channel = j + i / 2 * 8;
@@ -182,6 +184,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
                                     n * p.dstate_in.n + hv * p.dstate_in.h, value, p.dim_k, p.dim_v,
                                     own_lane, s);
     }
+    wait_for_predecessor(); // kda.chunk64_fwd_scan, beside which this one runs
 #endif
 }
 

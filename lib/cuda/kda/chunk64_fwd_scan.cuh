@@ -17,6 +17,7 @@
 // Parts: chunk64_fwd_scan_split.cuh, few heads.
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_fwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_scan.cuh"
 
@@ -270,10 +271,12 @@ __global__ void __launch_bounds__(32 * Warps)
     const kda_problem &p = a.p;
     const int slices = a.slices;
     const uint32_t bytes = static_cast<uint32_t>(Keep ? r.states : r.bytes);
+    if constexpr (Keep) start_successor();       // kda.chunk64_bwd_scan needs nothing of this one
     uint64_t *left_by = counters + shape.stages; // all warps, before a stage is filled again
     if (threadIdx.x == 0)
         for (int i = 0; i < shape.stages; ++i)
             counter_init(counters + i), counter_init(left_by + i, Warps);
+    wait_for_predecessor();
     __syncthreads();   // counters are there
     uint32_t used = 0; // chunks behind this block
     // With 192 keys no register is left for the number of the block: every warp has a word of

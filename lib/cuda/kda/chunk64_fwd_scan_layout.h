@@ -50,30 +50,62 @@ PLAIT_HD constexpr kda64_forward_shape kda64_forward_shape_of(int keys, int warp
     return s;
 }
 
-/// The split kernel: as many warps again make O, a chunk behind the others. What they need of a
-/// record has a ring of its own; a warp of values hands over S and u of two chunks.
-constexpr int kda64_split_warps = 2, kda64_split_stages = 3;
+/// The split kernels, of one or two tiles of 16 values: four warps share the chain from state to
+/// state, by tokens and by keys; others make O, a chunk behind them. What those need of a record
+/// has a ring of its own. In a pair they are another block of the cluster, with memory of its own.
+constexpr int kda64_split_most = 2; ///< tiles of a block
+constexpr int kda64_chain_warps = 4;
+constexpr int kda64_split_v = 4; ///< chunks of V
+PLAIT_HD constexpr int kda64_split_threads(int tiles, bool pair) {
+    return 32 * (kda64_chain_warps + (pair ? 1 : 2 * tiles));
+}
+
+/// Stages of the two rings; chunks whose words are kept for O.
+struct kda64_split_rings {
+    int first, second, words;
+};
+PLAIT_HD constexpr kda64_split_rings kda64_split_rings_of(int tiles, bool pair) {
+    return pair         ? kda64_split_rings{4, 4, 4}
+           : tiles == 1 ? kda64_split_rings{3, 3, 2}
+                        : kda64_split_rings{3, 2, 2};
+}
 
 struct kda64_split_shape {
-    int values, first, second, rest, v, share, each, counters, bytes;
+    int values, first, second, rest, v, state, written, residual, words, counters, bytes;
 };
 
-PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys) {
+/// Words of operands that warps hand over: 16 values and 16 keys or tokens are 512 bytes, of which
+/// every lane has 16. `state` and `written` (u) are there twice. In a pair `rest` and `words`,
+/// where S and u arrive, belong to the other block.
+constexpr int kda64_words = 512;
+PLAIT_HD constexpr int kda64_chunk_words(int keys, int tiles) {
+    return tiles * (keys / 16 + 4) * kda64_words;
+}
+PLAIT_HD constexpr kda64_split_shape kda64_split_shape_of(int keys, int tiles, bool pair) {
     kda64_split_shape s{};
     const kda64_record r = kda64_record_of(keys);
-    s.values = 16 * kda64_split_warps;
+    const kda64_split_rings rings = kda64_split_rings_of(tiles, pair);
+    s.values = 16 * tiles;
     s.first = r.states; // bytes of each part of a record
     s.second = r.bytes - r.states;
-    s.rest = kda64_split_stages * s.first; // where the second ring begins
-    s.v = s.rest + kda64_split_stages * s.second;
-    s.share = s.v + 2 * kda64_split_warps * kda64_warp_values;
-    s.each = kda64_tile_bytes(16, keys) + kda64_tile_bytes(16, kda64_rows);
-    s.counters = s.share + 2 * kda64_split_warps * s.each;
-    s.bytes = s.counters + 64;
+    s.rest = pair ? 0 : rings.first * s.first; // where the second ring begins
+    s.words = s.rest + rings.second * s.second;
+    s.v = pair ? rings.first * s.first : s.words;
+    s.state = s.v + kda64_split_v * tiles * kda64_warp_values;
+    s.written = s.state + 2 * tiles * (keys / 16) * kda64_words;
+    s.residual = s.written + 2 * tiles * 4 * kda64_words;
+    s.counters = s.residual + tiles * 4 * kda64_words;
+    s.bytes = s.counters + 8 * (2 * rings.first + rings.second + 3 * rings.words);
     return s;
 }
 
-/// Blocks of 32, 64 or 128 values: fewer values are more blocks, which read every record again.
+/// Shared memory of a block of 16 values for each of `warps`.
+PLAIT_HD constexpr int kda64_forward_bytes(int keys, int warps, bool pair) {
+    return warps <= kda64_split_most ? kda64_split_shape_of(keys, warps, pair).bytes
+                                     : kda64_forward_shape_of(keys, warps).bytes;
+}
+
+/// Blocks of 16, 32, 64 or 128 values: fewer values are more blocks, which read every record again.
 PLAIT_HD constexpr int kda64_scan_slices(int64_t dim_v, int warps) {
     return static_cast<int>(kda_ceil_div(dim_v, 16 * warps));
 }
@@ -88,14 +120,21 @@ constexpr int kda64_scan_name(char *to, int keys, int warps) {
     return at + 3;
 }
 
-inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int warps) {
+/// `pair`, "k128.p1": O is the work of a second block.
+inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int warps, bool pair) {
     const kda_problem &p = a.p;
     const int keys = kda64_keys(p.dim_k);
     a.slices = kda64_scan_slices(p.dim_v, warps);
     a.blocks = kda_places(p) * p.value_heads * a.slices;
-    kda_launch l{"", 32 * warps, kda_grid(a.blocks), kda64_forward_shape_of(keys, warps).bytes};
-    if (warps == kda64_split_warps) l.threads *= 2, l.smem_bytes = kda64_split_shape_of(keys).bytes;
+    const bool split = warps <= kda64_split_most;
+    kda_launch l{"", split ? kda64_split_threads(warps, pair) : 32 * warps, kda_grid(a.blocks),
+                 kda64_forward_bytes(keys, warps, pair)};
     int at = kda64_scan_name(l.variant, keys, warps);
+    if (pair) {
+        l.variant[at - 2] = 'p';
+        l.cluster = 2;
+        l.grid = 2 * (a.blocks < kda_most_blocks / 2 ? a.blocks : kda_most_blocks / 2);
+    }
     if (a.p.direction == kda_direction::backward) // keeps states and u, and makes no O
         for (const char *c = ".keep"; *c != 0; ++c) l.variant[at++] = *c;
     l.variant[at] = 0;

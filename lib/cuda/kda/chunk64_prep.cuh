@@ -13,6 +13,7 @@
 //            issues 2.2 a cycle and SM; two blocks of an SM hide each other's barriers
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_prep_invert.cuh"
 #include "lib/cuda/kda/chunk64_prep_pairs.cuh"
 
@@ -320,6 +321,7 @@ __global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != sca
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char shared[];
     constexpr kda64_prep_shared s = kda64_prep_shared_of(Keys);
+    start_successor(); // a scan takes places that this one leaves
     // Levels write below the diagonal only.
     for (int e = static_cast<int>(threadIdx.x); e < 64 * 64 / 8; e += 32 * kda64_prep_warps)
         reinterpret_cast<uint4 *>(shared + s.a)[e] = make_uint4(0, 0, 0, 0);

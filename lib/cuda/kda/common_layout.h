@@ -12,6 +12,7 @@ struct kda_launch {
     int threads;      ///< per block
     int64_t grid;
     int smem_bytes;
+    int cluster = 1; ///< blocks of a cluster; grid is a multiple of it
 };
 
 constexpr int64_t kda_most_blocks = INT32_MAX; ///< of a grid; beyond that blocks walk

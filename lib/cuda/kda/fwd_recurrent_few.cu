@@ -1,5 +1,5 @@
-// kda.fwd_recurrent for a few tokens.
-#include "lib/cuda/kda/fwd_recurrent_few.cuh"
+// kda.fwd_recurrent for one token and for a few.
+#include "lib/cuda/kda/fwd_recurrent_one.cuh"
 
 #include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/kernel_list.h"
@@ -25,6 +25,22 @@ kernel_list list_kda_fwd_recurrent_few() {
                                                                    "few.k128.vk.bf16"),
         make_kernel_entry<&kda_fwd_recurrent_few<bf16, 128, false>>("kda.fwd_recurrent",
                                                                     "few.k128.kv.bf16"),
+        make_kernel_entry<&kda_fwd_recurrent_one<f32, 64, true>>("kda.fwd_recurrent",
+                                                                 "one.k64.vk.f32"),
+        make_kernel_entry<&kda_fwd_recurrent_one<f32, 64, false>>("kda.fwd_recurrent",
+                                                                  "one.k64.kv.f32"),
+        make_kernel_entry<&kda_fwd_recurrent_one<bf16, 64, true>>("kda.fwd_recurrent",
+                                                                  "one.k64.vk.bf16"),
+        make_kernel_entry<&kda_fwd_recurrent_one<bf16, 64, false>>("kda.fwd_recurrent",
+                                                                   "one.k64.kv.bf16"),
+        make_kernel_entry<&kda_fwd_recurrent_one<f32, 128, true>>("kda.fwd_recurrent",
+                                                                  "one.k128.vk.f32"),
+        make_kernel_entry<&kda_fwd_recurrent_one<f32, 128, false>>("kda.fwd_recurrent",
+                                                                   "one.k128.kv.f32"),
+        make_kernel_entry<&kda_fwd_recurrent_one<bf16, 128, true>>("kda.fwd_recurrent",
+                                                                   "one.k128.vk.bf16"),
+        make_kernel_entry<&kda_fwd_recurrent_one<bf16, 128, false>>("kda.fwd_recurrent",
+                                                                    "one.k128.kv.bf16"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

@@ -155,30 +155,31 @@ template <int Keys> struct kda_few_bits {
     }
 };
 
-/// The same of token t at once, of few registers: keys wait in shared memory for their norm.
+/// The same of token t at once, of few registers: gates come after the rows, so that two waits are
+/// all there are.
 template <int Keys>
 __device__ __forceinline__ void kda_few_stage(const kda_fwd_recurrent_args &a,
                                               const kda_few_item &item, float rate, float *batch,
                                               int slot, int64_t t) {
+    using bits = kda_few_bits<Keys>;
     constexpr kda_batch_layout lay = kda_few_batch(Keys);
+    constexpr int each = Keys / 32;
     const kda_problem &p = a.problem;
     const int lane = static_cast<int>(threadIdx.x % 32);
     const int64_t token = int64_t(item.begin) + t, row = item.row;
-    const int64_t at_q = kda_at(p.q, row, token, item.h), at_k = kda_at(p.k, row, token, item.h);
-    const int64_t at_g = kda_at(p.g, row, token, item.hv);
+    uint32_t first[each], second[each];
+    bits::load(a.q, kda_at(p.q, row, token, item.h), p.q, first);
+    bits::load(a.k, kda_at(p.k, row, token, item.h), p.k, second);
+    const uint32_t v = kda_load_bits(
+        a.v, kda_at(p.v, row, token, item.hv) + (item.column + lane) * p.v.c, p.v.type);
+    const uint32_t beta = kda_load_bits(a.beta, kda_at(p.beta, row, token, item.hv), p.beta.type);
     float qq = 0, kk = 0, kq = 0;
-#pragma unroll 2
-    for (int i = lane; i < Keys; i += 32) {
-        const float q = kda_load(a.q, at_q + i * p.q.c, p.q.type);
-        const float k = kda_load(a.k, at_k + i * p.k.c, p.k.type);
-        const float x =
-            kda_load(a.g, at_g + i * p.g.c, p.g.type) + kda_bias(p, a.dt_bias, item.hv, i);
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+        const float q = kda_widen(first[j], p.q.type), k = kda_widen(second[j], p.k.type);
         qq += q * q;
         kk += k * k;
         kq += k * q;
-        batch[lay.q(slot) + i] = q;
-        batch[lay.k(slot) + i] = k;
-        batch[lay.decay(slot) + i] = expf(kda_gate_of(p, rate, x));
     }
     kq = kda_warp_sum(kq);
     float of_q = static_cast<float>(p.scale), of_k = 1;
@@ -186,17 +187,23 @@ __device__ __forceinline__ void kda_few_stage(const kda_fwd_recurrent_args &a,
         of_q *= kda_inverse_norm(p, kda_warp_sum(qq));
         of_k = kda_inverse_norm(p, kda_warp_sum(kk));
     }
-#pragma unroll 2
-    for (int i = lane; i < Keys; i += 32) {
-        batch[lay.q(slot) + i] *= of_q;
-        batch[lay.k(slot) + i] *= of_k;
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+        batch[lay.q(slot) + lane + 32 * j] = kda_widen(first[j], p.q.type) * of_q;
+        batch[lay.k(slot) + lane + 32 * j] = kda_widen(second[j], p.k.type) * of_k;
     }
-    batch[lay.v(slot) + lane] =
-        kda_load(a.v, kda_at(p.v, row, token, item.hv) + (item.column + lane) * p.v.c, p.v.type);
+    batch[lay.v(slot) + lane] = kda_widen(v, p.v.type);
     if (lane == 0) {
-        batch[lay.beta(slot)] =
-            kda_beta_of(p, kda_load(a.beta, kda_at(p.beta, row, token, item.hv), p.beta.type));
+        batch[lay.beta(slot)] = kda_beta_of(p, kda_widen(beta, p.beta.type));
         batch[lay.kq(slot)] = kq * of_q * of_k;
+    }
+    bits::load(a.g, kda_at(p.g, row, token, item.hv), p.g, first);
+    if (p.dt_bias.used()) bits::load(a.dt_bias, item.hv * p.dt_bias.h, p.dt_bias, second);
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+        const float bias = p.dt_bias.used() ? kda_widen(second[j], p.dt_bias.type) : 0.0f;
+        batch[lay.decay(slot) + lane + 32 * j] =
+            expf(kda_gate_of(p, rate, kda_widen(first[j], p.g.type) + bias));
     }
 }
 

@@ -46,6 +46,10 @@ constexpr int kda_fwd_recurrent_warps_for(const kda_problem &p, int64_t sms) {
 constexpr int kda_few_threads = 128, kda_few_columns = 32; ///< values of a block
 constexpr int64_t kda_few_tokens = 16;                     ///< beyond them batches hide more
 constexpr int kda_few_blocks_per_sm(int keys) { return keys == 64 ? 6 : 5; }
+/// Variants one.*, of one token.
+constexpr int kda_one_blocks_per_sm(bool by_keys, int size) {
+    return by_keys ? 7 : size == 2 ? 6 : 5;
+}
 
 /// Shared memory: the block's part of the state, a token of each warp, and twice the sums of all
 /// warps over their keys.
@@ -82,7 +86,7 @@ constexpr kda_state_access kda_few_access(const kda_problem &p) {
     return !out.used() || kda_few_access_of(p, out) == how ? how : kda_state_access::elements;
 }
 
-/// "few.k128.vk.f32"
+/// "few.k128.vk.f32", "one.k128.vk.f32"
 constexpr kda_launch kda_few_launch(kda_fwd_recurrent_args &a, kda_state_access how) {
     const kda_problem &p = a.problem;
     a.tiles = p.dim_v / kda_few_columns;
@@ -90,6 +94,7 @@ constexpr kda_launch kda_few_launch(kda_fwd_recurrent_args &a, kda_state_access 
     const scalar type = (p.state_in.used() ? p.state_in : p.state_out).type;
     kda_launch l{"few.", kda_few_threads, kda_grid(a.blocks),
                  kda_few_bytes(static_cast<int>(p.dim_k), static_cast<int>(scalar_bytes(type)))};
+    if (p.longest() == 1) l.variant[0] = 'o', l.variant[1] = 'n', l.variant[2] = 'e';
     int at = 4;
     const auto add = [&](const char *c) {
         for (; *c != 0; ++c) l.variant[at++] = *c;

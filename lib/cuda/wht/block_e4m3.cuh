@@ -24,14 +24,38 @@ template <scalar X, int LogN> struct wht_block_e4m3_case {
     PLAIT_HD static constexpr wht_block_config config() { return wht_block_e4m3_config(X, LogN); }
 };
 
-__device__ __forceinline__ uint32_t wht_larger_bits(uint32_t a, uint32_t b) {
-    return a < b ? b : a;
+/// The larger magnitude, NaN above Inf; m is one already.
+__device__ __forceinline__ float wht_larger(float m, float v) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(m), "f"(fabsf(v)));
+    return larger;
+#else
+    const uint32_t a = __float_as_uint(m), b = __float_as_uint(v) & 0x7fffffffu;
+    return __uint_as_float(a < b ? b : a);
+#endif
+}
+
+/// The scale of a group and its reciprocal.
+struct wht_group_factors {
+    float scale, reciprocal;
+};
+
+/// wht_group_scale() without the branches of a division: for normal results the remainder of the
+/// product with 1 / 448 is exact and corrects it; smaller ones are replaced.
+__device__ __forceinline__ wht_group_factors wht_group_factors_of(float largest) {
+    const float estimate = largest * (1.0f / 448.0f);
+    const float rest = __fmaf_rn(-448.0f, estimate, largest);
+    const float scale = __fmaf_rn(rest, 1.0f / 448.0f, estimate);
+    const bool none = !(largest > 0) || largest > 3.4028234663852886e38f;
+    const float s = none ? 1.0f : scale < 0x1p-126f ? 0x1p-126f : scale;
+    return {s, 1.0f / s};
 }
 
 /// From the maxima of accesses to those of their groups, in every thread of a group.
 template <class Case, int Rounds, int Chunks>
-__device__ __forceinline__ void wht_block_group_maxima(uint32_t (&m)[Rounds][Chunks], int log_group,
-                                                       uint32_t *tops) {
+__device__ __forceinline__ void wht_block_group_maxima(float (&m)[Rounds][Chunks], int log_group,
+                                                       float *tops) {
     constexpr wht_block_config c = Case::config();
     constexpr int v = c.tile.log_vec_y, chunk_bits = c.tile.log_items - v;
 #pragma unroll
@@ -42,7 +66,7 @@ __device__ __forceinline__ void wht_block_group_maxima(uint32_t (&m)[Rounds][Chu
 #pragma unroll
             for (int q = 0; q < Chunks; ++q) {
                 if (q & (1 << k)) continue;
-                m[i][q] = m[i][q | 1 << k] = wht_larger_bits(m[i][q], m[i][q | 1 << k]);
+                m[i][q] = m[i][q | 1 << k] = wht_larger(m[i][q], m[i][q | 1 << k]);
             }
         }
     }
@@ -53,28 +77,40 @@ __device__ __forceinline__ void wht_block_group_maxima(uint32_t (&m)[Rounds][Chu
         for (int i = 0; i < Rounds; ++i) {
 #pragma unroll
             for (int q = 0; q < Chunks; ++q)
-                m[i][q] = wht_larger_bits(m[i][q], __shfl_xor_sync(0xffffffffu, m[i][q], 1 << k));
+                m[i][q] = wht_larger(m[i][q], __shfl_xor_sync(0xffffffffu, m[i][q], 1 << k));
         }
     }
     if constexpr (c.log_n > 5 + c.tile.log_items) {
         if (log_group < c.log_n) return;
         // A row is the whole tile, or both of them.
         constexpr int warps = tile_threads(c.tile) / 32;
-        uint32_t top = m[0][0];
+        float top = m[0][0];
 #pragma unroll
-        for (int i = 1; i < Rounds; ++i) top = wht_larger_bits(top, m[i][0]);
+        for (int i = 1; i < Rounds; ++i) top = wht_larger(top, m[i][0]);
         if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = top;
         __syncthreads(); // read before the next tile's exchanges, which meet before it is written
         top = tops[threadIdx.x % warps];
 #pragma unroll
         for (int s = 1; s < warps; s *= 2)
-            top = wht_larger_bits(top, __shfl_xor_sync(0xffffffffu, top, s));
+            top = wht_larger(top, __shfl_xor_sync(0xffffffffu, top, s));
 #pragma unroll
         for (int i = 0; i < Rounds; ++i) {
 #pragma unroll
             for (int q = 0; q < Chunks; ++q) m[i][q] = top;
         }
     }
+}
+
+/// The scale and the largest magnitude of a group to SCALES and AMAX.
+__device__ __forceinline__ void wht_block_e4m3_note(const wht_block_e4m3_args &args, int64_t row,
+                                                    int64_t group, float scale, float largest) {
+    if (args.scales)
+        args.scales[row * args.scales_stride[0] + group * args.scales_stride[1]] = scale;
+    const int64_t at = row * args.amax_stride[0] + group * args.amax_stride[1];
+    if (args.amax_type == scalar::f32)
+        static_cast<float *>(args.amax)[at] = largest;
+    else if (args.amax_type == scalar::f64)
+        static_cast<double *>(args.amax)[at] = static_cast<double>(largest);
 }
 
 template <class Case>
@@ -87,7 +123,7 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     constexpr int last = t.phases - 1;
     static_assert(!c.parked && c.log_row == c.log_n, "rows are in registers");
     extern __shared__ __align__(16) char shared[];
-    __shared__ uint32_t tops[32];
+    __shared__ float tops[32];
     const wht_block_args rows_args{
         args.x, nullptr, args.rows, args.x_row_stride, args.y_row_stride, args.scale};
     const float scale = static_cast<float>(args.scale);
@@ -100,18 +136,20 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
             const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
             if (next < tiles) wht_block_prefetch<Case, c.log_n>(rows_args, next, 0);
         });
-        uint32_t m[rounds][chunks] = {};
+        float m[rounds][chunks] = {};
         if (grouped) {
 #pragma unroll
             for (int i = 0; i < rounds; ++i) {
 #pragma unroll
-                for (int j = 0; j < items; ++j)
-                    m[i][j >> v] =
-                        wht_larger_bits(m[i][j >> v], __float_as_uint(a[i][j]) & 0x7fffffffu);
+                for (int j = 0; j < items; ++j) m[i][j >> v] = wht_larger(m[i][j >> v], a[i][j]);
             }
             wht_block_group_maxima<Case>(m, args.log_group, tops);
         }
         const uint32_t thread = tile_thread_part(t, last, threadIdx.x);
+        // a group has all that a thread holds
+        const bool same = args.log_group >= v + 5 + t.log_items - v && per_tile == 1;
+        float largest = 0, by = scale;
+        wht_group_factors of{1.0f, 1.0f};
 #pragma unroll
         for (int i = 0; i < rounds; ++i) {
 #pragma unroll
@@ -122,28 +160,26 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
                 const int64_t row = rows.first + in_tile;
                 const uint32_t column =
                     (element & bit_range(0, c.log_n)) + (static_cast<uint32_t>(i) << t.log_tile);
-                float by = 1.0f;
                 if (grouped) {
-                    const float largest = fabsf(__uint_as_float(m[i][q]) * scale);
-                    const float s = wht_group_scale(largest);
-                    if (args.scales) by = 1.0f / s;
-                    if ((column & ((1u << args.log_group) - 1u)) == 0) {
-                        const int64_t group = column >> args.log_group;
-                        if (args.scales)
-                            args.scales[row * args.scales_stride[0] +
-                                        group * args.scales_stride[1]] = s;
-                        const int64_t at = row * args.amax_stride[0] + group * args.amax_stride[1];
-                        if (args.amax_type == scalar::f32)
-                            static_cast<float *>(args.amax)[at] = largest;
-                        else if (args.amax_type == scalar::f64)
-                            static_cast<double *>(args.amax)[at] = static_cast<double>(largest);
+                    if (!same || (i == 0 && q == 0)) {
+                        largest = fabsf(m[i][q] * scale);
+                        of = wht_group_factors_of(largest);
+                        if (args.scales) by = scale * of.reciprocal;
+                    }
+                    if ((column & ((1u << args.log_group) - 1u)) == 0)
+                        wht_block_e4m3_note(args, row, column >> args.log_group, of.scale, largest);
+                    if (fabsf(by) > 3.4028234663852886e38f) { // tiny results: by two products
+#pragma unroll
+                        for (int e = 0; e < (1 << v); ++e)
+                            a[i][(q << v) + e] *= scale * 0x1p-64f * of.reciprocal;
                     }
                 }
+                const float last_by = fabsf(by) > 3.4028234663852886e38f ? 0x1p64f : by;
                 uint16_t pair[1 << (v - 1)];
 #pragma unroll
                 for (int e = 0; e < (1 << v); e += 2)
-                    pair[e / 2] = wht_round_e4m3_pair(a[i][(q << v) + e] * scale * by,
-                                                      a[i][(q << v) + e + 1] * scale * by);
+                    pair[e / 2] = wht_round_e4m3_pair(a[i][(q << v) + e] * last_by,
+                                                      a[i][(q << v) + e + 1] * last_by);
                 auto *y = static_cast<uint8_t *>(args.y) + row * args.y_row_stride + column;
                 if constexpr (v == 3) {
                     uint2 word;

@@ -1,182 +1,203 @@
 // wht.block_factor: y[row] = scale * (H_m (x) H_2^k) x[row], m = 12, 20, 28, 40, the factor or its
 // transpose, in one pass (block_factor_layout.h says who holds what).
-//   Traffic    each element once in, once out, once through shared memory.
-//   Additions  sums and differences of two columns of the matrix serve all its rows: m / 2 + 1 for
-//              an element, and k. No signs at run time: each matrix is code of its own.
+//   Traffic    each element once in, once out; through shared memory twice, 16 bytes at a time.
+//   Additions  sums of four columns of the matrix serve all its rows: m / 4 + 2 for an element,
+//              and k; f64 has registers for sums of two. No signs at run time: each matrix is code.
+//   Tensor     16-bit elements times +-1 are exact, their sums f32: no additions for the factor.
+//              Products have 16 places for 4 elements of each of 4 lanes; those behind m are 0.
 //   Precision  16-bit types and f32 accumulate in f32, f64 in f64; one scale, one rounding.
 //   In place   works: a tile is in shared memory before it is written.
 #pragma once
 
+#include "lib/cuda/common/mma.cuh"
 #include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/common/tile.cuh"
+#include "lib/cuda/wht/block_factor_columns.cuh"
 #include "lib/cuda/wht/block_factor_layout.h"
-
-#include <utility>
+#include "lib/cuda/wht/block_factor_product.cuh"
 
 namespace plait::impl::cuda {
 
-/// Bit j: entry j of row k is -1.
-constexpr uint64_t wht_block_factor_minus(wht_factor f, bool adjoint, int k) {
-    const wht_factor_table t = make_wht_factor_table(f);
-    uint64_t bits = 0;
-    for (int j = 0; j < t.order; ++j)
-        if ((adjoint ? t.sign[j * t.order + k] : t.sign[k * t.order + j]) < 0)
-            bits |= uint64_t{1} << j;
-    return bits;
-}
-
-template <scalar S, wht_factor F, bool Adjoint> struct wht_block_factor_case {
-    static constexpr scalar type = S;
-    static constexpr int order = wht_factor_order(F);
-    template <int K> struct row {
-        static constexpr uint64_t minus = wht_block_factor_minus(F, Adjoint, K);
-    };
-};
-
-/// Row K of the factor; sums[2 p] and sums[2 p + 1] are the sum and difference of columns 2 p and
-/// 2 p + 1.
-template <class Case, int K, int M, class T>
-__device__ __forceinline__ T wht_block_factor_row(const T (&sums)[M]) {
-    constexpr uint64_t minus = Case::template row<K>::minus;
-    T value = T(0);
-#pragma unroll
-    for (int p = 0; p < M / 2; ++p) {
-        const auto signs = static_cast<int>(minus >> 2 * p & 3u);
-        const T one = signs == 0 || signs == 3 ? sums[2 * p] : sums[2 * p + 1];
-        const bool negative = (signs & 1) != 0;
-        value = p == 0 ? (negative ? -one : one) : negative ? value - one : value + one;
-    }
-    return value;
-}
-
-/// A column: its elements to sums, rows to shared memory.
-template <class Case, int M, class T, int... K>
-__device__ __forceinline__ void wht_block_factor_column(T (&v)[M], T *words, int log_k,
-                                                        std::integer_sequence<int, K...>) {
-#pragma unroll
-    for (int p = 0; p < M; p += 2) {
-        const T a = v[p], b = v[p + 1];
-        v[p] = a + b;
-        v[p + 1] = a - b;
-    }
-    ((words[K << log_k] = wht_block_factor_row<Case, K>(v)), ...);
-}
-
-template <class Case, class T>
-__device__ __forceinline__ void wht_block_factor_columns(const wht_block_factor_args &args,
-                                                         int64_t row, int rows, T *words) {
-    constexpr int m = Case::order;
-    constexpr scalar S = Case::type;
-    constexpr auto each = std::make_integer_sequence<int, m>();
-    const int log_k = args.log_k, columns = rows << log_k;
-    const auto place = [&](int q, T *&to) {
-        const int r = q >> log_k, j = q & ((1 << log_k) - 1);
-        to = words + (r * m << log_k) + j;
-        return (row + r) * args.x_row_stride + j;
-    };
-    if constexpr (sizeof(typename stored<S>::bits) == 2) {
-        if (args.pairs) {
-            for (int q = 2 * static_cast<int>(threadIdx.x); q < columns;
-                 q += 2 * wht_block_factor_threads) {
-                T *to;
-                const int64_t from = place(q, to);
-                uint32_t both[m];
-#pragma unroll
-                for (int i = 0; i < m; ++i)
-                    both[i] = load_raw<S, 1>(args.x, from + (static_cast<int64_t>(i) << log_k));
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    T v[m];
-#pragma unroll
-                    for (int i = 0; i < m; ++i)
-                        v[i] = widen<S>(static_cast<uint16_t>(both[i] >> 16 * half));
-                    wht_block_factor_column<Case>(v, to + half, log_k, each);
-                }
-            }
-            return;
-        }
-    }
-    for (int q = static_cast<int>(threadIdx.x); q < columns; q += wht_block_factor_threads) {
-        T *to;
-        const int64_t from = place(q, to);
-        T v[m];
-#pragma unroll
-        for (int i = 0; i < m; ++i)
-            load_elements<S, 0>(args.x, from + (static_cast<int64_t>(i) << log_k), v + i);
-        wht_block_factor_column<Case>(v, to, log_k, each);
-    }
-}
-
-/// Butterflies on the low log_k bits of a segment: bits 0..V-1 and V+5.. in registers.
-template <int V, int Bit, int Items, class T>
+/// Butterflies of a phase on those of the bits From..9 that a row has and no step before did.
+template <scalar S, int Phase, int From, int Items, class T>
 __device__ __forceinline__ void wht_block_factor_butterflies(T (&a)[Items], int log_k) {
-    if constexpr (Bit < wht_block_factor_segment) {
-        if (Bit < log_k) {
-            if constexpr (Bit < V) {
-                butterfly_items<Bit>(a);
-            } else if constexpr (Bit < V + 5) {
-                butterfly_lanes<Bit - V>(a);
-            } else {
-                butterfly_items<Bit - 5>(a);
+    constexpr uint32_t regs = wht_block_factor_regs(S, Phase);
+    constexpr uint32_t before = (wht_is_half(S) ? bit_range(0, wht_block_factor_log_fused) : 0u) |
+                                (Phase == 1 ? wht_block_factor_regs(S, 0) : 0u);
+    if constexpr (From < wht_block_factor_log_k) {
+        if constexpr ((before >> From & 1u) == 0) {
+            if constexpr ((regs >> From & 1u) != 0) {
+                if (From < log_k) butterfly_items<bit_rank(regs, From)>(a);
+            } else if constexpr (Phase == 1) { // f64: one bit more than two phases hold
+                constexpr uint32_t lanes = bit_range(0, wht_block_factor_log_segment(S)) & ~regs;
+                if (From < log_k) butterfly_lanes<bit_rank(lanes, From)>(a);
             }
         }
-        wht_block_factor_butterflies<V, Bit + 1>(a, log_k);
+        wht_block_factor_butterflies<S, Phase, From + 1>(a, log_k);
     }
 }
 
-template <class Case, class T>
-__device__ __forceinline__ void wht_block_factor_segments(const wht_block_factor_args &args,
-                                                          int64_t row, int rows, const T *words) {
-    constexpr scalar S = Case::type;
-    constexpr int V = sizeof(T) == 8 ? 1 : 2; // of an access
-    constexpr int items = 1 << (wht_block_factor_segment - 5), steps = items >> V;
-    const int log_k = args.log_k, n = Case::order << log_k, elements = rows * n;
-    const int lane = static_cast<int>(threadIdx.x) & 31, warp = static_cast<int>(threadIdx.x) >> 5;
-    const T scale = static_cast<T>(args.scale);
-    for (int first = warp << wht_block_factor_segment; first < elements;
-         first += wht_block_factor_threads / 32 << wht_block_factor_segment) {
-        T a[items];
-        const int own = first + (lane << V);
+/// The part of a segment's index that the lane numbers.
+template <scalar S, int Phase> __device__ __forceinline__ uint32_t wht_block_factor_lane() {
+    return bit_deposit(threadIdx.x & 31u, bit_range(0, wht_block_factor_log_segment(S)) &
+                                              ~wht_block_factor_regs(S, Phase));
+}
+
+/// Between registers and the units of a segment that this thread holds in a phase.
+template <scalar S, int Phase, class T, class Access>
+__device__ __forceinline__ void wht_block_factor_units(T *segment, Access access) {
+    constexpr wht_block_factor_shape shape = wht_block_factor_shape_of(S);
+    constexpr uint32_t regs = wht_block_factor_regs(S, Phase);
+    constexpr uint32_t low = 8u << shape.log_unit; // words below it are swizzled
+    const uint32_t own = wht_block_factor_word(S, wht_block_factor_lane<S, Phase>());
 #pragma unroll
-        for (int s = 0; s < steps; ++s) {
-            const int e = own + (s << (V + 5));
-#pragma unroll
-            for (int i = 0; i < 1 << V; ++i) a[(s << V) + i] = e < elements ? words[e + i] : T(0);
+    for (int j = 0; j < 1 << shape.log_items; j += 1 << shape.log_unit) {
+        const uint32_t item = wht_block_factor_word(S, bit_deposit(static_cast<uint32_t>(j), regs));
+        access(j, reinterpret_cast<uint4 *>(segment +
+                                            ((own ^ (item & (low - 1))) + (item & ~(low - 1)))));
+    }
+}
+
+/// The units of the first phase back to their places.
+template <scalar S, int Items, class T>
+__device__ __forceinline__ void wht_block_factor_write(const T (&a)[Items], T *segment) {
+    wht_block_factor_units<S, 0>(segment, [&](int j, uint4 *at) {
+        if constexpr (sizeof(T) == 4) {
+            *reinterpret_cast<float4 *>(at) = make_float4(a[j], a[j + 1], a[j + 2], a[j + 3]);
+        } else {
+            *reinterpret_cast<double2 *>(at) = make_double2(a[j], a[j + 1]);
         }
-        wht_block_factor_butterflies<V, 0>(a, log_k);
+    });
+}
+
+template <scalar S, int Phase, int Items, class T>
+__device__ __forceinline__ void wht_block_factor_read(T (&a)[Items], T *segment) {
+    constexpr scalar word = S == scalar::f64 ? S : scalar::f32;
+    wht_block_factor_units<S, Phase>(segment, [&](int j, const uint4 *at) {
+        widen_raw<word, wht_block_factor_shape_of(S).log_unit>(*at, a + j);
+    });
+}
+
+/// Butterflies of phase 1 for rows of 2^LogK, and stores. A constant, as branches between
+/// butterflies would make the compiler move registers.
+template <scalar S, int M, int LogK, int Items, class T>
+__device__ __forceinline__ void wht_block_factor_finish(const wht_block_factor_args &args,
+                                                        int64_t row, int elements, int first,
+                                                        T (&a)[Items], T *words) {
+    constexpr int v = wht_block_factor_shape_of(S).log_vec;
+    constexpr uint32_t regs = wht_block_factor_regs(S, 1);
+    const T scale = static_cast<T>(args.scale);
+    const int log_k = args.log_k;
+    const auto place = [&](int at) {
+        const int r = args.rows_per_tile == 1 ? 0 : (at >> log_k) / M;
+        return (row + r) * args.y_row_stride + (at - (r * M << log_k));
+    };
+    wht_block_factor_butterflies<S, 1, 0>(a, LogK);
+    if (args.y_vector) {
+        const int own = first + static_cast<int>(wht_block_factor_lane<S, 1>());
+        const int64_t from = args.rows_per_tile == 1 ? place(own) : 0;
 #pragma unroll
-        for (int s = 0; s < steps; ++s) {
-            const int e = own + (s << (V + 5));
-            if (e >= elements) continue;
-            const int r = args.rows_per_tile == 1 ? 0 : (e >> log_k) / Case::order;
-            const int64_t at = (row + r) * args.y_row_stride + (e - r * n);
-            if (args.vector) {
-                store_elements<S, V>(args.y, at, a + (s << V), scale);
-            } else {
+        for (int j = 0; j < Items; j += 1 << v) {
+            const int item = static_cast<int>(bit_deposit(static_cast<uint32_t>(j), regs));
+            if (own + item >= elements) continue;
+            const int64_t at = args.rows_per_tile == 1 ? from + item : place(own + item);
+            store_elements<S, v>(args.y, at, a + j, scale);
+        }
+        return;
+    }
+    // Element by element, in a row: through the words of this segment.
+    wht_block_factor_units<S, 1>(words + first, [&](int j, uint4 *at) {
+        T *to = reinterpret_cast<T *>(at);
 #pragma unroll
-                for (int i = 0; i < 1 << V; ++i)
-                    store_elements<S, 0>(args.y, at + i, a + (s << V) + i, scale);
-            }
+        for (int i = 0; i < 1 << wht_block_factor_shape_of(S).log_unit; ++i) to[i] = a[j + i];
+    });
+    __syncwarp(); // they are written
+    const int end = first + (1 << wht_block_factor_log_segment(S));
+    for (int e = first + static_cast<int>(threadIdx.x & 31u); e < end && e < elements; e += 32) {
+        const T value = words[wht_block_factor_word(S, static_cast<uint32_t>(e))];
+        store_elements<S, 0>(args.y, place(e), &value, scale);
+    }
+}
+
+template <scalar S, int M, class T>
+__device__ __forceinline__ void wht_block_factor_segments(const wht_block_factor_args &args,
+                                                          int64_t row, int rows, T *words) {
+    constexpr wht_block_factor_shape shape = wht_block_factor_shape_of(S);
+    constexpr int log_segment = wht_block_factor_log_segment(S);
+    constexpr int low = shape.log_vec + shape.log_items - shape.log_unit; // bits of phase 0
+    const int log_k = args.log_k, elements = rows * M << log_k;
+    const int warp = static_cast<int>(threadIdx.x) >> 5, warps = static_cast<int>(blockDim.x) >> 5;
+    for (int first = warp << log_segment; first < elements; first += warps << log_segment) {
+        T a[1 << shape.log_items];
+        wht_block_factor_read<S, 0>(a, words + first);
+        if (log_k >= low) {
+            wht_block_factor_butterflies<S, 0, 0>(a, low);
+            wht_block_factor_write<S>(a, words + first);
+        } else {
+            wht_block_factor_butterflies<S, 0, 0>(a, log_k);
+            wht_block_factor_write<S>(a, words + first);
+        }
+        __syncwarp(); // the words of the first phase are written
+        wht_block_factor_read<S, 1>(a, words + first);
+        if (log_k == 10) {
+            wht_block_factor_finish<S, M, 10>(args, row, elements, first, a, words);
+        } else if (log_k == 9) {
+            wht_block_factor_finish<S, M, 9>(args, row, elements, first, a, words);
+        } else if (log_k == 8) {
+            wht_block_factor_finish<S, M, 8>(args, row, elements, first, a, words);
+        } else if (low < 7 && log_k == 7) {
+            wht_block_factor_finish<S, M, 7>(args, row, elements, first, a, words);
+        } else if (low < 6 && log_k == 6) {
+            wht_block_factor_finish<S, M, 6>(args, row, elements, first, a, words);
+        } else {
+            wht_block_factor_finish<S, M, 0>(args, row, elements, first, a, words);
         }
     }
+}
+
+/// Brings the rows of a tile to L2.
+template <scalar S>
+__device__ __forceinline__ void wht_block_factor_prefetch(const wht_block_factor_args &args,
+                                                          int64_t tile) {
+    if (args.lines == 0 || (tile + 1) * args.rows_per_tile > args.rows) return;
+    const char *from =
+        static_cast<const char *>(args.x) + tile * args.rows_per_tile * args.x_row_stride *
+                                                static_cast<int>(sizeof(typename stored<S>::bits));
+    for (int i = static_cast<int>(threadIdx.x); i < args.lines; i += static_cast<int>(blockDim.x))
+        prefetch_l2(from + i * prefetch_bytes);
 }
 
 template <class Case>
-__global__ void __launch_bounds__(wht_block_factor_threads, wht_block_factor_blocks)
+__global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
     wht_block_factor(const __grid_constant__ wht_block_factor_args args) {
-    using T = accumulator<Case::type>;
+    constexpr scalar S = Case::type;
+    using T = accumulator<S>;
     extern __shared__ __align__(16) char shared[];
     T *words = reinterpret_cast<T *>(shared);
     const int64_t tiles = (args.rows - 1) / args.rows_per_tile + 1;
     start_successor();
-    for (int64_t tile = wait_for_predecessor(); tile < tiles; tile += gridDim.x) {
+    const int64_t first = wait_for_predecessor();
+    for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
         const int64_t row = tile * args.rows_per_tile;
         const int64_t left = args.rows - row;
         const int rows = left < args.rows_per_tile ? static_cast<int>(left) : args.rows_per_tile;
-        wht_block_factor_columns<Case>(args, row, rows, words);
+        if (tile != first) __syncthreads(); // the words of the tile before are read
+        if constexpr (wht_is_half(S)) {
+            wht_block_factor_products<S, Case::order>(args, row, rows, words);
+        } else if constexpr (S == scalar::f64) { // no registers left for constant places
+            wht_block_factor_columns<Case, -1>(args, row, rows, words);
+        } else {
+            switch (args.log_k) {
+            case 10: wht_block_factor_columns<Case, 10>(args, row, rows, words); break;
+            case 9: wht_block_factor_columns<Case, 9>(args, row, rows, words); break;
+            case 8: wht_block_factor_columns<Case, 8>(args, row, rows, words); break;
+            case 7: wht_block_factor_columns<Case, 7>(args, row, rows, words); break;
+            default: wht_block_factor_columns<Case, -1>(args, row, rows, words); break;
+            }
+        }
+        wht_block_factor_prefetch<S>(args, tile + tiles_ahead(args.blocks_per_sm));
         __syncthreads(); // the products with the factor are written
-        wht_block_factor_segments<Case>(args, row, rows, words);
-        __syncthreads(); // they are read
+        wht_block_factor_segments<S, Case::order>(args, row, rows, words);
     }
 }
 

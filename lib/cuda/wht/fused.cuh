@@ -118,8 +118,9 @@ template <class Case> struct wht_fused_mask {
     static constexpr int count = items << Case::config().log_rounds;
     uint32_t bits[(count + 31) / 32] = {};
 
+    /// The words that have the bits of each 2^LogVec elements, shifted down.
     template <int Phase, int LogVec>
-    __device__ __forceinline__ void load(const wht_fused_args &args) {
+    __device__ __forceinline__ void ask(const wht_fused_args &args, uint32_t (&some)[count]) {
         constexpr wht_block_config c = Case::config();
         const auto *words = static_cast<const uint32_t *>(args.signs);
         const uint32_t thread = wht_fused_thread<Case, Phase>();
@@ -128,10 +129,28 @@ template <class Case> struct wht_fused_mask {
             constexpr wht_block_config k = Case::config();
             const uint32_t index = thread | tile_item_part(k.tile, Phase, n % items) |
                                    static_cast<uint32_t>(n / items) << k.tile.log_tile;
-            const uint32_t some = __ldg(words + (index >> 5)) >> (index & 31u);
-            bits[n / 32] |= (some & bit_range(0, 1 << LogVec)) << (n % 32);
+            some[n] = __ldg(words + (index >> 5));
         }
         static_assert(c.tile.log_tile <= c.log_n, "one row");
+    }
+    template <int Phase, int LogVec>
+    __device__ __forceinline__ void keep(const uint32_t (&some)[count]) {
+        constexpr wht_block_config c = Case::config();
+        // an item or a round adds a multiple of 32, or of an access
+        const uint32_t thread = wht_fused_thread<Case, Phase>();
+#pragma unroll
+        for (int n = 0; n < count; n += 1 << LogVec) {
+            constexpr wht_block_config k = Case::config();
+            const uint32_t at = (thread | tile_item_part(k.tile, Phase, n % items)) & 31u;
+            bits[n / 32] |= (some[n] >> at & bit_range(0, 1 << LogVec)) << (n % 32);
+        }
+        static_assert(c.tile.log_tile >= 5, "rounds are whole words");
+    }
+    template <int Phase, int LogVec>
+    __device__ __forceinline__ void load(const wht_fused_args &args) {
+        uint32_t some[count];
+        ask<Phase, LogVec>(args, some);
+        keep<Phase, LogVec>(some);
     }
 
     template <class T, int Rounds>
@@ -242,23 +261,34 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     start_successor();
     const int64_t first = wait_for_predecessor();
     // Long rows: few blocks, which would all wait for the bits of each tile.
-    constexpr bool masked = wht_fused_walks(c);
+    constexpr bool masked = wht_fused_masks(c), walks = wht_fused_walks(c);
     wht_any_extra in = args.extra[0], out = args.extra[1];
     const bool mask_in = masked && in == wht_any_extra::signs;
     const bool mask_out = masked && !Case::ordered && out == wht_any_extra::signs;
     wht_fused_mask<Case> mask;
+    constexpr int last = c.tile.phases - 1, vec_out = Case::ordered ? 0 : c.tile.log_vec_y;
     if constexpr (masked) {
-        constexpr int last = c.tile.phases - 1;
-        if (mask_in) mask.template load<0, c.tile.log_vec_x>(args);
-        if (mask_out) mask.template load<last, Case::ordered ? 0 : c.tile.log_vec_y>(args);
+        if (walks && mask_in) mask.template load<0, c.tile.log_vec_x>(args);
+        if (walks && mask_out) mask.template load<last, vec_out>(args);
         if (mask_in) in = wht_any_extra::none;
         if (mask_out) out = wht_any_extra::none;
     }
     for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
         const wht_block_rows rows = wht_block_tile_rows(c, tile, args.rows);
+        constexpr bool asks = masked && !walks;
+        uint32_t some[asks ? wht_fused_mask<Case>::count : 1];
+        if constexpr (asks) { // before the elements: the bits are there first
+            if (mask_in) mask.template ask<0, c.tile.log_vec_x>(args, some);
+            if (mask_out) mask.template ask<last, vec_out>(args, some);
+        }
 #pragma unroll
         for (int i = 0; i < rounds; ++i)
             wht_fused_load<Case>(args, rows, static_cast<uint32_t>(i) << c.tile.log_tile, a[i]);
+        if constexpr (asks) {
+            mask = {};
+            if (mask_in) mask.template keep<0, c.tile.log_vec_x>(some);
+            if (mask_out) mask.template keep<last, vec_out>(some);
+        }
         if constexpr (c.prefetch) {
             const int64_t next = tile + tiles_ahead(c.blocks_per_sm);
             const wht_block_args ahead{args.x, nullptr, args.rows, args.x_row_stride, 0, 0};

@@ -93,11 +93,15 @@ PLAIT_HD constexpr wht_block_config wht_fused_config_of(scalar x, int log_n, boo
     return c;
 }
 
-/// Blocks walk over long rows in natural order and keep the bits of SIGNS, where there are
-/// registers for them.
-PLAIT_HD constexpr bool wht_fused_walks(const wht_block_config &c) {
+/// Long rows in natural order: few blocks, which would all wait for the bits of SIGNS. They have
+/// them in registers, a bit for an element.
+PLAIT_HD constexpr bool wht_fused_masks(const wht_block_config &c) {
     const bool ordered = c.tile.phase[2].lanes != 0;
     return !ordered && (c.x == scalar::f32 ? c.log_n == 14 : wht_is_half(c.x) && c.log_n == 15);
+}
+/// Blocks walk over rows and keep those bits; others ask for them before the elements.
+PLAIT_HD constexpr bool wht_fused_walks(const wht_block_config &c) {
+    return wht_fused_masks(c) && wht_is_half(c.x);
 }
 
 /// log2 of the elements of a store in another order: top bits of a row that the registers hold.

@@ -72,7 +72,7 @@ profile describe(int device) {
     p.copy_bandwidth = 0.88 * 2 * clock * bus_bytes;
     // Some virtual GPUs hide their clocks: the rate of a mid-range card.
     if (!(p.copy_bandwidth > 0)) p.copy_bandwidth = 400e9;
-    p.launch_seconds = 2e-6; // one more kernel behind others in a stream
+    p.launch_seconds = 1e-6; // one more kernel behind others in a graph or a full stream
 
     const adders per_sm = adders_of(p.cc_major * 10 + p.cc_minor);
     double core_clock = 1e3 * attribute(cudaDevAttrClockRate, device);

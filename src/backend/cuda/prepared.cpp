@@ -68,8 +68,8 @@ private:
         one out = {func, dim3(static_cast<unsigned>(s.grid)), dim3(static_cast<unsigned>(s.block)),
                    static_cast<size_t>(s.smem_bytes), static_cast<unsigned>(s.cluster),
                    // Code for older devices has no instruction to wait with.
-                   s.programmatic && has.binaryVersion >= 90 && has.ptxVersion >= 90, name,
-                   bound_step(s, work)};
+                   (s.programmatic || s.beside) && has.binaryVersion >= 90 && has.ptxVersion >= 90,
+                   name, bound_step(s, work)};
         if (s.cluster > 1) {
             const unsigned most = clusters_at_a_time(out) * out.cluster;
             if (s.resident && out.grid.x > most) out.grid.x = most;

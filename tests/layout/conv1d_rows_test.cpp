@@ -1,0 +1,102 @@
+// conv1d forward by aligned vectors of rows that begin anywhere: who computes and stores what.
+#include "lib/cuda/conv1d/fwd_bct_flat_layout.h"
+#include "lib/cuda/conv1d/fwd_btc_shift_layout.h"
+
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <vector>
+
+using namespace plait::impl;
+
+namespace {
+
+struct count_map {
+    explicit count_map(int64_t n) : seen(static_cast<size_t>(n), 0) {}
+    void mark(int64_t i) {
+        if (i < 0 || i >= static_cast<int64_t>(seen.size()))
+            outside = true;
+        else
+            ++seen[static_cast<size_t>(i)];
+    }
+    bool each_once() const {
+        if (outside) return false;
+        for (const int s : seen)
+            if (s != 1) return false;
+        return true;
+    }
+    std::vector<int> seen;
+    bool outside = false;
+};
+
+} // namespace
+
+TEST_CASE(
+    "conv1d.fwd_btc, shift: every channel of every token is stored once, from samples at hand") {
+    for (const int residue : {1, 3, 5, 7})
+        for (const int channels : {200, 247, 248, 249, 251, 487, 488, 489, 2001, 4093}) {
+            const int warps = static_cast<int>(conv1d_shift_groups(channels) / 32);
+            for (const int offset : {0, 1, 6}) {
+                const int back = conv1d_shift_back(residue, offset);
+                CHECK(back >= 0);
+                CHECK(back < conv1d_shift_round);
+                for (int t = 0; t < 11; ++t) {
+                    const int shift = conv1d_shift_of(residue, t + back);
+                    CHECK((offset + t * residue - shift) % conv1d_shift_vector == 0);
+                    count_map map(channels);
+                    bool known = true;
+                    for (int w = 0; w < warps; ++w)
+                        for (int lane = 0; lane < 32; ++lane) {
+                            const int own = w * conv1d_shift_channels + lane * conv1d_shift_vector;
+                            const conv1d_shift_part part =
+                                conv1d_shift_part_of(lane, own, channels, shift);
+                            for (int j = part.from; j < part.to; ++j) {
+                                map.mark(own - shift + j);
+                                // Of a lane that has all samples of its channels, or of none.
+                                const int from = j < shift ? lane - 1 : lane;
+                                known = known && from >= 0 && from < 31;
+                            }
+                        }
+                    CHECK(map.each_once());
+                    CHECK(known);
+                }
+            }
+        }
+}
+
+TEST_CASE("conv1d.fwd_bct_tiled, flat: every vector once, rows by a product") {
+    for (const scalar s : {scalar::f32, scalar::f16, scalar::bf16}) {
+        count_map map(conv1d_flat_elements(s) / conv1d_vector(s));
+        for (uint32_t thread = 0; thread < conv1d_bct_threads; ++thread)
+            for (int i = 0; i < conv1d_flat_vectors; ++i)
+                map.mark(conv1d_flat_first(s, thread, i) / static_cast<uint32_t>(conv1d_vector(s)));
+        CHECK(map.each_once());
+    }
+    // The upper word of a product, as the device has it.
+    const auto high = [](uint64_t a, uint64_t b) {
+        const uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+        const uint64_t low = a0 * b0, one = a1 * b0 + (low >> 32);
+        const uint64_t two = a0 * b1 + (one & 0xffffffffu);
+        return a1 * b1 + (one >> 32) + (two >> 32);
+    };
+    bool right = true;
+    for (const int64_t length : {4, 7, 511, 4099, 65536, 1048577, 1 << 30})
+        for (uint64_t n = 0; n < uint64_t{1} << 60; n = n * 5 + 2048)
+            for (const uint64_t near : {uint64_t{0}, uint64_t{2048}, n % 4096}) {
+                const uint64_t at = n / 4096 * 4096 + near;
+                const conv1d_flat_row row =
+                    conv1d_flat_row_of(at, high(at, conv1d_inverse_of(length)), length);
+                right = right &&
+                        row.row == static_cast<int64_t>(at / static_cast<uint64_t>(length)) &&
+                        row.rest == at % static_cast<uint64_t>(length);
+            }
+    for (const int64_t length : {4, 7, 511, 4099, 1 << 30})
+        for (int64_t row = 1; row < 1 << 30; row *= 3)
+            for (const int64_t off : {-1, 0, 1}) {
+                const uint64_t at = static_cast<uint64_t>(row * length + off);
+                const conv1d_flat_row r =
+                    conv1d_flat_row_of(at, high(at, conv1d_inverse_of(length)), length);
+                right = right && r.row == static_cast<int64_t>(at) / length &&
+                        r.rest == at % static_cast<uint64_t>(length);
+            }
+    CHECK(right);
+}
