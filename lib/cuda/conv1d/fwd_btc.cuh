@@ -10,7 +10,7 @@
 // K = 8 (1.44) and sums of several tokens side by side at K = 16 and 32 (no change) were tried.
 // Strips are computed as if a row were one sequence with zeros before it; then the thread writes
 // the first tokens of other sequences and of runs of equal ids again, one by one.
-// Parts: fwd_btc_pairs.cuh.
+// Parts: fwd_btc_pairs.cuh, fwd_btc_shift.cuh.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
