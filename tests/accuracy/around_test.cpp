@@ -163,7 +163,7 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
     const char *const forms[] = {":+scales:y.e4m3", ":group=16:+amax+scales:y.e4m3", ":y.e4m3",
                                  ":group=128:+scales:y.e4m3", ":+amax:y.e4m3:amax.f64"};
     int form = 0;
-    for (int k = 7; k <= 15; ++k)
+    for (int k = 7; k <= (on_device() ? 15 : 12); ++k)
         for (const char *type : {"bf16", "f16", "f32"}) {
             const int64_t n = int64_t{1} << k, rows = k < 10 ? 37 : k < 14 ? 3 : 1;
             const std::string token = std::string("wht:") + type + ":b" + std::to_string(rows) +
