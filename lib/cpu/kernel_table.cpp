@@ -22,8 +22,11 @@ constexpr entry table[] = {
     {"kda.bwd_chunk", kda_bwd_chunk},
     {"kda.fwd_chunk", kda_fwd_chunk},
     {"kda.ref", kda_ref},
+    {"wht.inputs", wht_inputs},
     {"wht.lines", wht_lines},
+    {"wht.matrix", wht_matrix},
     {"wht.ref", wht_ref},
+    {"wht.results", wht_results},
     {"wht.simd", wht_simd},
 };
 

@@ -21,9 +21,10 @@ std::vector<candidate_row> list_candidates(const session &s, const plait_desc *d
     const nlohmann::json document = nlohmann::json::parse(text);
     std::vector<candidate_row> rows;
     for (const nlohmann::json &j : document.at("candidates"))
-        rows.push_back(
-            {j.at("candidate").get<std::string>(), j.at("verdict").get<std::string>() != "no",
-             rounding_of(j.at("narrowest").get<std::string>()), j.at("reason").get<std::string>()});
+        rows.push_back({j.at("candidate").get<std::string>(),
+                        j.at("verdict").get<std::string>() != "no",
+                        rounding_of(j.at("narrowest").get<std::string>()),
+                        j.at("reason").get<std::string>(), j.at("revision").get<int>()});
     return rows;
 }
 
@@ -35,14 +36,14 @@ std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool a
             if (row.applies)
                 plans.push_back(
                     {cases::make_plan(s.context.get(), desc, s.preferences_for(row.name).get()),
-                     row.name, row.how});
+                     row.name, row.how, row.revision});
     if (!plans.empty()) return plans;
     // Also where nothing applies: the library's sentence says which rule failed.
     planned chosen{cases::make_plan(s.context.get(), desc, s.preferences.get()), "",
-                   cases::rounding::sums};
+                   cases::rounding::sums, 0};
     chosen.candidate = cases::candidate_of(chosen.plan.get());
     for (const candidate_row &row : rows)
-        if (row.name == chosen.candidate) chosen.how = row.how;
+        if (row.name == chosen.candidate) chosen.how = row.how, chosen.revision = row.revision;
     plans.push_back(std::move(chosen));
     return plans;
 }

@@ -14,6 +14,7 @@ struct candidate_row {
     bool applies;
     cases::rounding how;
     std::string reason; ///< when it does not apply
+    int revision;
 };
 
 std::vector<candidate_row> list_candidates(const session &s, const plait_desc *desc);
@@ -23,6 +24,7 @@ struct planned {
     cases::plan_ptr plan;
     std::string candidate;
     cases::rounding how;
+    int revision;
 };
 std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool all);
 

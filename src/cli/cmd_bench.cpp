@@ -26,6 +26,7 @@ json record(const std::string &token, const planned &p, const session &s, const 
     json j;
     j["token"] = token;
     j["candidate"] = p.candidate;
+    j["revision"] = p.revision;
     j["device"] = s.fingerprint;
     j["commit"] = PLAIT_COMMIT;
     j["median_us"] = b.median * 1e6;

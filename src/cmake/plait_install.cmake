@@ -10,6 +10,14 @@ install(TARGETS plait EXPORT plait-targets
 install(EXPORT plait-targets NAMESPACE plait:: DESTINATION ${_package} COMPONENT development)
 install(FILES include/plait/plait.f90 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plait
   COMPONENT development)
+# Measured times of devices, for PLAIT_WISDOM.
+file(GLOB _wisdom CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/benchmarks/results/*/wisdom.txt)
+foreach(_file IN LISTS _wisdom)
+  get_filename_component(_device ${_file} DIRECTORY)
+  get_filename_component(_device ${_device} NAME)
+  install(FILES ${_file} DESTINATION ${CMAKE_INSTALL_DATADIR}/plait/wisdom RENAME ${_device}.txt
+    COMPONENT runtime)
+endforeach()
 if(PLAIT_CLI)
   # The program finds the library of its own tree wherever that tree is moved.
   file(RELATIVE_PATH _lib_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})

@@ -4,7 +4,8 @@
 //   the steps of the best other candidate, which apply one side each where nothing else did; with
 //   DIAG_MID twice
 //   results: wht.finish into Y, wht.groups for AMAX and SCALES
-// Between them the numbers are in one piece of the workspace, packed, in the accumulate type.
+// Between them the numbers are in one piece of the workspace, packed, in the accumulate type;
+// between two transforms in Y where it can hold them: a state vector has no room for a second one.
 #include "src/planner/wht_composed.h"
 
 #include "lib/cuda/wht/l2_layout.h"
@@ -21,6 +22,8 @@ constexpr double step_share = 0.7;
 /// Instructions of an addition of wht.factor.
 constexpr double factor_instructions = 3;
 constexpr int64_t walking_blocks = 8; ///< of a multiprocessor
+/// Numbers that may become one where they are halves: sums of that many of 32 bits fit 63.
+constexpr int64_t most_halves = int64_t{1} << 31;
 
 bool is_integer(scalar s) {
     return s == scalar::i8 || s == scalar::i16 || s == scalar::i32 || s == scalar::i64;
@@ -38,8 +41,9 @@ scalar numbers_of(const wht_problem &p, bool gather) {
     if (!is_integer(p.y))
         return p.x == scalar::f64 || p.y == scalar::f64 ? scalar::f64 : scalar::f32;
     if (!p.overflow) return p.y;
-    // Results that ROWS leaves out may not fit: no sum of these is beyond 64 bits.
-    return gather || p.x == scalar::i64 ? scalar::i64 : p.y;
+    // Results that ROWS leaves out may not fit, and those that SIGNS change: no sum is beyond 64
+    // bits, but of i64, whose numbers are halves.
+    return gather || p.x == scalar::i64 || (p.adjoint && p.signs) ? scalar::i64 : p.y;
 }
 
 } // namespace
@@ -47,7 +51,8 @@ scalar numbers_of(const wht_problem &p, bool gather) {
 wht_composer::wht_composer(const problem &problem, const profile &device)
     : problem_(problem), p_(problem.wht()), device_(device),
       gather_(p_.rows_type != scalar::none && !p_.adjoint),
-      scatter_(p_.rows_type != scalar::none && p_.adjoint) {
+      scatter_(p_.rows_type != scalar::none && p_.adjoint),
+      halves_(p_.overflow && p_.x == scalar::i64 && (gather_ || (p_.adjoint && p_.signs))) {
     w_ = numbers_of(p_, gather_);
     int64_t packed = 1;
     for (int a = p_.axes; a-- > 0;) {
@@ -77,10 +82,11 @@ wht_composer::wht_composer(const problem &problem, const profile &device)
 }
 
 verdict wht_composer::rules() const {
-    if (index_.size() > static_cast<size_t>(wht_max_axes)) return "it has too many axes";
-    if (gather_ && p_.overflow && p_.x == scalar::i64)
-        return "overflow is in use with rows, and x is i64: sums that rows leaves out may pass 64 "
-               "bits";
+    if (index_.size() + (halves_ ? 1 : 0) > static_cast<size_t>(wht_max_axes))
+        return "it has too many axes";
+    const int64_t most = std::max(elements() / std::max<int64_t>(transforms(), 1), p_.rows);
+    if (halves_ && most > most_halves)
+        return text("overflow needs sums beyond 64 bits; n=", most, " is over ", most_halves);
     return "";
 }
 
@@ -125,14 +131,23 @@ bool wht_composer::matrices() const {
                        [](const wht_index_axis &i) { return i.matrix; });
 }
 bool wht_composer::widens() const {
-    return narrow() || scatter_ || matrices() || (!p_.adjoint && p_.diag_in != scalar::none);
+    return narrow() || scatter_ || halves_ || matrices() ||
+           (!p_.adjoint && p_.diag_in != scalar::none);
 }
 bool wht_composer::finishes() const {
-    return gather_ || p_.y == scalar::e4m3 || p_.amax != scalar::none || p_.scales || p_.bins > 0 ||
-           !p_.stores || (p_.adjoint && p_.diag_in != scalar::none);
+    return gather_ || halves_ || p_.y == scalar::e4m3 || p_.amax != scalar::none || p_.scales ||
+           p_.bins > 0 || !p_.stores || (p_.adjoint && p_.diag_in != scalar::none);
 }
 bool wht_composer::in_y() const {
-    return p_.stores && !gather_ && p_.y == w_ && !(p_.adjoint && p_.diag_in != scalar::none);
+    return p_.stores && !gather_ && !halves_ && p_.y == w_ &&
+           !(p_.adjoint && p_.diag_in != scalar::none);
+}
+bool wht_composer::meets() const {
+    return p_.diag_mid != scalar::none && p_.stores && p_.y == w_ && !finishes() && !matrices();
+}
+bool wht_composer::ends_in_y(bool second) const {
+    const bool last = p_.diag_mid == scalar::none || second;
+    return (last && (!finishes() || in_y())) || (!last && meets());
 }
 int64_t wht_composer::elements() const {
     int64_t n = 1;
@@ -144,6 +159,7 @@ int64_t wht_composer::transforms() const {
     for (int a = 0; a < p_.axes; ++a) n *= p_.axis[a].transformed ? 1 : p_.axis[a].length;
     return n;
 }
+int64_t wht_composer::kept() const { return elements() * (halves_ ? 2 : 1); }
 int64_t wht_composer::results() const { return gather_ ? transforms() * p_.rows : elements(); }
 
 // ---- Steps -----------------------------------------------------------------------------------
@@ -195,7 +211,7 @@ void wht_composer::reset(const operand &what, int64_t bytes) {
 
 wht_problem wht_composer::inner(bool second) const {
     const bool twice = p_.diag_mid != scalar::none, last = !twice || second;
-    const bool from_x = !second && !widens(), to_y = last && (!finishes() || in_y());
+    const bool from_x = !second && !widens(), to_y = ends_in_y(second), from_y = second && meets();
     wht_problem q = p_;
     q.diag_in = q.diag_mid = q.rows_type = q.amax = scalar::none;
     q.stores = true;
@@ -203,11 +219,11 @@ wht_problem wht_composer::inner(bool second) const {
     q.given_order = 0;
     q.bins = 0;
     q.rows = 0;
-    q.overflow = p_.overflow && !gather_;
+    q.overflow = p_.overflow && !gather_ && !halves_;
     if (!from_x) q.bound = 0; // a promise about X
     q.x = from_x ? p_.x : w_;
     q.y = to_y ? p_.y : w_;
-    q.alias = from_x ? p_.alias && to_y : !to_y;
+    q.alias = from_x ? p_.alias && to_y : from_y || !to_y;
     q.scale = last ? p_.scale : 1.0;
     int64_t wht_axis::*diag_stride = &wht_axis::diag_stride;
     const bool input_side = from_x || (second && !matrices()); // here and not in add_front
@@ -218,17 +234,22 @@ wht_problem wht_composer::inner(bool second) const {
             diag_stride = &wht_axis::diag_mid_stride;
         }
     } else {
-        q.signs = p_.signs && last;
+        q.signs = p_.signs && last && !halves_;
         q.diag = !input_side ? scalar::none : second ? p_.diag_mid : p_.diag;
         if (second) diag_stride = &wht_axis::diag_mid_stride;
     }
-    q.x_align = from_x ? p_.x_align : PLAIT_WORKSPACE_ALIGNMENT;
+    q.x_align = from_x ? p_.x_align : from_y ? p_.y_align : PLAIT_WORKSPACE_ALIGNMENT;
     q.y_align = to_y ? p_.y_align : PLAIT_WORKSPACE_ALIGNMENT;
     q.axes = 0;
+    if (halves_) {
+        wht_axis &half = q.axis[q.axes++] = wht_axis{};
+        half.length = 2;
+        half.x_stride = half.y_stride = elements();
+    }
     for (const wht_index_axis &i : index_) {
         wht_axis a = i.axis;
         if (i.matrix) a.factor = wht_factor::h1;
-        if (!from_x) a.x_stride = i.w_stride;
+        if (!from_x) a.x_stride = from_y ? a.y_stride : i.w_stride;
         if (!to_y) a.y_stride = i.w_stride;
         a.diag_stride = q.diag != scalar::none ? a.*diag_stride : 0;
         if (!q.signs) a.signs_stride = 0;
@@ -283,7 +304,7 @@ void wht_composer::add_transform(bool second) {
         return;
     }
     const bool last = p_.diag_mid == scalar::none || second;
-    const bool from_x = !second && !widens(), to_y = last && (!finishes() || in_y());
+    const bool from_x = !second && !widens(), to_y = ends_in_y(second), from_y = second && meets();
     const plait_role diag = second               ? (p_.adjoint ? PLAIT_DIAG_MID : PLAIT_DIAG)
                             : last || p_.adjoint ? PLAIT_DIAG
                                                  : PLAIT_DIAG_MID;
@@ -306,7 +327,8 @@ void wht_composer::add_transform(bool second) {
             if (o.from == operand::source::work) o.piece = books[static_cast<size_t>(o.piece)];
             if (o.from != operand::source::role) continue;
             const int64_t offset = o.offset;
-            if (o.role == PLAIT_X && !from_x) o = work(numbers, false);
+            if (o.role == PLAIT_X && !from_x)
+                o = from_y ? role_operand(PLAIT_Y, false) : work(numbers, false);
             if (o.role == PLAIT_Y && !to_y) o = work(numbers, o.written);
             if (o.role == PLAIT_DIAG) o.role = diag;
             o.offset = offset;
@@ -324,7 +346,7 @@ void wht_composer::book_pieces() {
     const struct {
         const char *name;
         int64_t bytes;
-    } all[pieces] = {{"numbers", elements() * scalar_bytes(w_)},
+    } all[pieces] = {{"numbers", kept() * scalar_bytes(w_)},
                      {"largest", groups * wht_largest_bytes(w_)},
                      {"scales", groups * 4},
                      {"chains", 8 * (elements() / std::max<int64_t>(transforms(), 1) + p_.rows)}};

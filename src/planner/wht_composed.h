@@ -43,9 +43,12 @@ private:
     bool matrices() const;             ///< some axis has one of wht.factor
     bool widens() const;               ///< the input side is applied before the passes
     bool finishes() const;             ///< something is left behind the passes
+    bool meets() const;                ///< two transforms meet in Y
+    bool ends_in_y(bool second) const;
     bool in_y() const;        ///< the passes leave the results in Y, wht.finish only reads them
     int64_t elements() const; ///< of X as a whole transform
     int64_t results() const;
+    int64_t kept() const; ///< numbers in the workspace
     int64_t transforms() const;
 
     operand work(piece, bool written) const;
@@ -62,6 +65,9 @@ private:
     scalar w_{};
     std::vector<wht_index_axis> index_;
     bool gather_, scatter_; ///< ROWS, of results or of an adjoint's inputs
+    /// The numbers are 2^32 high + low, the halves in i64, one behind the other: sums of i64 that
+    /// pass 64 bits, where OVERFLOW speaks of chosen results, or of results behind SIGNS.
+    bool halves_;
 };
 
 } // namespace plait::impl

@@ -78,6 +78,7 @@ void wht_composer::add_front(bool second) {
     bool from_x = !second;
     const auto way_but = [&](const wht_index_axis *matrix) {
         wht_way<wht_widen_tensors> way;
+        if (halves_ && !from_x) way.push_back({2, {elements(), elements(), 0, 0, 0}});
         for (const wht_index_axis &i : index_) {
             if (&i == matrix) continue;
             const wht_axis &a = i.axis;
@@ -97,13 +98,14 @@ void wht_composer::add_front(bool second) {
                                     role(PLAIT_OVERFLOW, p_.overflow, true)};
     };
     const auto too_many = [&] { refusal = text("its ", p_.axes, " axes do not merge"); };
-    const int64_t bytes = elements() * scalar_bytes(w_);
+    const int64_t bytes = kept() * scalar_bytes(w_);
     const int64_t source_bytes = touched(PLAIT_X);
     if (scatter_ && !second) {
         // Places of a matrix's axis count as one with those of its bits.
         wht_widen_args args{};
         args.source = source;
         args.places = elements() / transforms();
+        args.half = halves_ ? elements() : 0;
         wht_way<wht_widen_tensors> way = way_but(nullptr);
         for (size_t i = 0; i < way.size(); ++i)
             if (index_[i].matrix) {
@@ -116,9 +118,10 @@ void wht_composer::add_front(bool second) {
         all.push_back(work(chains, false));
         moves(add("wht.widen", number_name(), step_args(args), std::move(all), args.walk.tiles),
               source_bytes + 8 * (args.places + p_.rows), bytes);
-    } else if (!matrices()) {
+    } else if (!matrices() || halves_) {
         wht_widen_args args{};
         args.source = source;
+        args.half = halves_ ? elements() : 0;
         if (!make_walk<wht_widen_tensors>(way_but(nullptr), wht_tile_for(elements(), device_),
                                           &args.walk))
             return too_many();
@@ -127,11 +130,11 @@ void wht_composer::add_front(bool second) {
         moves(add("wht.widen", number_name(), step_args(args), std::move(all), args.walk.tiles),
               source_bytes + (source.diag != scalar::none ? touched(diag) : 0), bytes);
     }
-    if (scatter_ && !second) {
+    if ((scatter_ || halves_) && !second) {
         from_x = false;
         source = wht_source{w_, w_, scalar::none, false, false, false, 0};
     }
-    const wht_any_number number = wht_any_number_of(w_, w_, p_.overflow && !gather_);
+    const wht_any_number number = wht_any_number_of(w_, w_, p_.overflow && !gather_ && !halves_);
     for (const wht_index_axis &i : index_) {
         if (!i.matrix) continue;
         wht_factor_args args{};
@@ -166,7 +169,7 @@ void wht_composer::add_front(bool second) {
             std::clamp<int64_t>(device_.smem_per_sm / (s.smem_bytes + 12288), 1, 4);
         s.grid = std::min(s.grid, device_.sms * together);
         const int64_t parts = w_ == scalar::c64 || w_ == scalar::c128 ? 2 : 1;
-        moves(s, from_x ? source_bytes : bytes, bytes, elements() * parts * (args.order - 1));
+        moves(s, from_x ? source_bytes : bytes, bytes, kept() * parts * (args.order - 1));
         from_x = false; // the next one takes what this one left
         source = wht_source{w_, w_, scalar::none, false, false, false, 0};
     }

@@ -11,10 +11,13 @@ void wht_composer::add_finish() {
     args.w_type = w_;
     args.y_type = p_.y;
     const bool diag_in = p_.adjoint && p_.diag_in != scalar::none,
+               signs = halves_ && p_.adjoint && p_.signs,
                sized = p_.amax != scalar::none || p_.scales;
     args.diag_type = diag_in ? p_.diag_in : scalar::none;
     args.rows_type = gather_ ? p_.rows_type : scalar::none;
     args.places = elements() / transforms();
+    args.half = halves_ ? elements() : 0;
+    args.signs = signs;
     args.bins = p_.bins;
     args.first_bin = p_.first_bin;
     args.bin_width = p_.bin_width;
@@ -39,6 +42,9 @@ void wht_composer::add_finish() {
         results_axis({p_.rows, {0, p_.row_stride, 0, 0, 0, p_.index_stride}});
         placed = true;
     };
+    const auto side = [&](const wht_axis &a) {
+        return diag_in ? a.diag_in_stride : signs ? a.signs_stride : 0;
+    };
     const bool one =
         std::any_of(p_.axis, p_.axis + p_.axes, [](const wht_axis &a) { return a.transformed; });
     if (gather_ && !one) gathered(); // transforms of one element
@@ -47,15 +53,14 @@ void wht_composer::add_finish() {
         const int64_t w = in_y() ? a.y_stride : packed;
         packed *= a.length;
         if (!a.transformed) {
-            way.push_back({a.length,
-                           {w, a.y_stride, diag_in ? a.diag_in_stride : 0, sized ? group : 0,
-                            a.histogram_stride, 0}});
+            way.push_back(
+                {a.length, {w, a.y_stride, side(a), sized ? group : 0, a.histogram_stride, 0}});
             group *= a.length;
         } else if (gather_) {
             args.place_step = w;
             gathered();
         } else {
-            results_axis({a.length, {w, a.y_stride, diag_in ? a.diag_in_stride : 0, 0, 0, 0}});
+            results_axis({a.length, {w, a.y_stride, side(a), 0, 0, 0}});
         }
     }
     std::reverse(way.begin(), way.end());
@@ -63,13 +68,14 @@ void wht_composer::add_finish() {
         refusal = text("its ", p_.axes, " axes do not merge");
         return;
     }
-    const int64_t read = results() * scalar_bytes(w_);
+    const int64_t read = results() * scalar_bytes(w_) * (halves_ ? 2 : 1);
     const auto walk = [&](bool size, bool scaled, bool store) {
         args.stores = store;
         step &s =
             add("wht.finish", number_name(), step_args(args),
                 {in_y() ? role_operand(PLAIT_Y, false) : work(numbers, false),
-                 role(PLAIT_Y, store, true), role(PLAIT_DIAG_IN, diag_in),
+                 role(PLAIT_Y, store, true),
+                 role(signs ? PLAIT_SIGNS : PLAIT_DIAG_IN, diag_in || signs),
                  role(PLAIT_OVERFLOW, p_.overflow, true), role(PLAIT_ROWS, gather_),
                  size ? work(largest, true) : operand{}, scaled ? work(dense, false) : operand{},
                  role(PLAIT_HISTOGRAM, p_.bins > 0, true)},

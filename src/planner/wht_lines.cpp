@@ -60,6 +60,9 @@ bool is_power(int64_t n) { return floor_power(n) == n; }
 /// The longest tile of an ordered axis, which is not divided.
 constexpr int64_t most_ordered_bytes = int64_t{1} << 22;
 
+/// SIGNS behind the transform may bring back a sum of 2^31, which Y could not hold.
+bool behind(const wht_problem &p) { return p.overflow && p.signs && p.adjoint; }
+
 /// Outermost first, as the axes of the problem.
 std::vector<piece> pieces_of(const wht_problem &p, bool through_y) {
     std::vector<piece> all;
@@ -261,7 +264,8 @@ private:
 
     /// Whole numbers stay what they are in Y: what does not fit there is seen.
     scalar between_type() const {
-        if (arithmetic == scalar::i32 || arithmetic == scalar::i64) return p.y;
+        if (arithmetic == scalar::i32) return p.y;
+        if (arithmetic == scalar::i64) return behind(p) ? arithmetic : p.y;
         if (arithmetic == scalar::f32) return parts == 2 ? scalar::c64 : scalar::f32;
         return parts == 2 ? scalar::c128 : scalar::f64;
     }
@@ -378,7 +382,7 @@ verdict wht_as_lines(const problem &problem, int threads, wht_lines_plan *out) {
     const int64_t bytes = plan.elements * number_bytes;
     plan.team = cpu::wht_lines_team(bytes, threads);
     const bool integer = plan.arithmetic == scalar::i32 || plan.arithmetic == scalar::i64;
-    const bool through_y = integer || number_bytes == scalar_bytes(p.y);
+    const bool through_y = (integer && !behind(p)) || number_bytes == scalar_bytes(p.y);
     pass_maker make(p, plan.arithmetic, bytes / plan.team, through_y);
     do {
         wht_lines_pass pass;

@@ -38,6 +38,10 @@ verdict wht_ref_only(const problem &problem) {
     if (p.bins > 0) return "histogram is in use";
     if (!p.stores) return "y is not in use";
     if (p.given_order > 0) return "factor is in use";
+    if (p.overflow && p.x == scalar::i64 && p.signs && p.adjoint)
+        return "overflow is in use with signs and adjoint, and x is i64: a sum of 2^63 may become "
+               "a "
+               "result that fits";
     for (int a = 0; a < p.axes; ++a)
         if (p.axis[a].transformed && p.axis[a].factor > wht_factor::h40)
             return text("n=", p.axis[a].length, " has the factor ",

@@ -19,6 +19,8 @@
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.lines              wht.lines, ...
+//   wht.cpu.around             wht.inputs, wht.matrix, wht.results, and those of wht.cpu.simd or
+//                              wht.cpu.lines
 //   wht.cpu.ref                wht.ref
 #include "src/planner/wht_candidates.h"
 
@@ -67,6 +69,8 @@ static const std::vector<candidate> table = {
      wht_cpu_simd_applicable, wht_cpu_simd_estimate, wht_cpu_simd_build},
     {"wht.cpu.lines", 1, PLAIT_CPU, narrowest::f32, true,
      wht_cpu_lines_applicable, wht_cpu_lines_estimate, wht_cpu_lines_build},
+    {"wht.cpu.around", 1, PLAIT_CPU, narrowest::f32, true,
+     wht_cpu_around_applicable, wht_cpu_around_estimate, wht_cpu_around_build},
     {"wht.cpu.ref", 1, PLAIT_CPU, narrowest::exact, true,
      wht_cpu_ref_applicable, wht_cpu_ref_estimate, wht_cpu_ref_build},
 };

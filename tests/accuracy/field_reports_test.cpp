@@ -3,7 +3,7 @@
 //
 // Not here:
 //   W14, W32  graphs and streams: tests/gpu/graph_test.cpp, streams_test.cpp
-//   W19       a fused quantising store does not exist in this version
+//   W19       a store in E4M3: around_test.cpp
 //   W23, W28, W33  speed: benchmarks; what they say about results is tested below
 //   W42, W43  rows of 4096, more than 2^32 elements: tests/gpu/huge_test.cpp
 #include "tests/support/check.h"
@@ -527,6 +527,16 @@ TEST_CASE("W44 H D H on a state vector, in place, on some qubits") {
     } else { // this machine's memory is too small for the vector itself
         CHECK(s == PLAIT_ERR_NOT_SUPPORTED);
     }
+    // H D H in one plan, where a second vector would not fit.
+    const context_ptr ctx = device_of(9, 0, 232448, "90");
+    plait_desc *made = nullptr;
+    REQUIRE(plait_desc_from_token(&made, "wht:c64:n1073741824:+diag_mid:y@x") == PLAIT_OK);
+    const desc_ptr desc(made);
+    REQUIRE(plait_plan_create(&raw, ctx.get(), made, nullptr) == PLAIT_OK);
+    const plan_ptr both(raw);
+    size_t work = 1;
+    CHECK(plait_plan_workspace_size(raw, &work) == PLAIT_OK);
+    CHECK(work == 0);
 }
 
 TEST_CASE("W45 one vector, three conventions") {

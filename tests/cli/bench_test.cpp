@@ -25,6 +25,7 @@ TEST_CASE("records have every field") {
     const auto lines = o.json_lines();
     REQUIRE(lines.size() == 2);
     for (const nlohmann::json &j : lines) {
+        CHECK(j.at("revision").get<int>() >= 1);
         for (const char *text : {"token", "candidate", "device", "commit", "mode", "rigor"}) {
             INFO(text);
             CHECK(j.at(text).is_string());

@@ -62,41 +62,14 @@ TEST_CASE("what a transform can have around it") {
                "wht:bf16:b3:n64:rows=16:group=8:+scales:y.e4m3", "wht:f16:n64:y.e4m3"});
 }
 
-// The table "who needs what" of the definition, with smaller extents.
 TEST_CASE("a token for every user") {
-    all_right({
-        // LLM rotations: 1/sqrt(n), signs of each block, row pitch, factors, one-byte stores
-        "wht:bf16:b4:n4096:scale=0.015625:+signs:x.s4112.1",
-        "wht:f16:b2:b28:n128:scale=0.08838834764831845:+signs:signs.s0.128.1",
-        "wht:bf16:b2:n3584.h28w:scale=0.016703827619526525",
-        "wht:bf16:b2:n2752.h172w:scale=0.019062",
-        "wht:bf16:b4:n4096:scale=0.015625:group=128:+amax+scales:y.e4m3",
-        "wht:f16:b6:n16.h4r:scale=0.25",
-        // gates on some qubits, IQP circuits: H D H in place
-        "wht:c64:n4096:bits=35:scale=0.25:y@x",
-        "wht:c128:n4096:scale=0.000244140625:+diag_mid:y@x",
-        "wht:c64:n4096:+diag+diag_in:y@x:diag.f32",
-        // Pauli decomposition: both axes of a matrix
-        "wht:c128:n32:n32:scale=0.03125",
-        // Boolean functions and S-boxes, packed components, linearity and spectrum alone
-        "wht:i32:b8:n256:bound=1:+overflow",
-        "wht:b1:b8:n256:+overflow",
-        "wht:b1:b8:n256:hist=65.-256.8:-y+amax",
-        // correlation attacks, LPN
-        "wht:i64:n65536:+overflow",
-        "wht:b1:n65536:-y+amax",
-        "wht:f32:n65536",
-        // SRHT sketches of columns: sampled rows, and the transpose
-        "wht:f64:n1024:b5:scale=0.03125:rows=100:+signs",
-        "wht:f64:n1024:b5:adj:scale=0.03125:rows=100:+signs",
-        // vector search: inner Kronecker order, no padding
-        "wht:f32:b3:n128:n12.h12p2:scale=0.025515518153991442",
-        "wht:f32:b3:n768.h12s",
-        // imaging: two axes in sequency order
-        "wht:f32:b2:n64:n64:seq",
-        // sparse WHT: many, any stride
-        "wht:f64:b100:n256:x.s300.1.a8",
-    });
+    const outcome o = program({"verify", "--backend", "cpu", "--all", "--suite",
+                               PLAIT_SOURCE_DIR "/tests/cases/wht_users.txt"});
+    INFO(o.out);
+    INFO(o.err);
+    CHECK(o.code == 0);
+    CHECK(contains(o.out, "wht.cpu.ref"));
+    CHECK(!contains(o.out, "WRONG"));
 }
 
 TEST_CASE("JSON lines and seeds") {

@@ -70,7 +70,7 @@ files_of() {
     case $1 in
     quiet) echo '--source-file=*/gpu/memory_*,*/gpu/planning_*,*/gpu/streams_*,*/gpu/huge_*' ;;
     rows) echo '--source-file=*/gpu/kernels_*,*/accuracy/sweep_*,*/accuracy/oracle_*' ;;
-    rules) echo '--source-file=*/gpu/wht_around_*,*/accuracy/properties_*,*/accuracy/cases_*,*/gpu/graph_*,*/gpu/refused_*' ;;
+    rules) echo '--source-file=*/accuracy/around_*,*/accuracy/properties_*,*/accuracy/cases_*,*/gpu/graph_*,*/gpu/refused_*' ;;
     edges) echo '--source-file=*/accuracy/edges_*,*/accuracy/field_reports_*' ;;
     conv1d_cases) echo '--source-file=*/accuracy/conv1d_cases_*' ;;
     conv1d_rules) echo '--source-file=*/accuracy/conv1d_f*,*/accuracy/conv1d_p*,*/accuracy/conv1d_s*,*/gpu/conv1d_*' ;;

@@ -3,6 +3,7 @@
 #include "lib/common/half.h"
 
 #include "lib/cpu/kernel_table.h"
+#include "lib/cpu/wht/around_values.h"
 #include "lib/cpu/wht/simd_args.h"
 #include "tests/isa/levels.h"
 #include "tests/isa/typed.h"
@@ -151,4 +152,31 @@ TEST_CASE("half: the vector conversions agree with the scalar ones at every leve
             CHECK(wrong == 0);
         });
     }
+}
+
+TEST_CASE("half: E4M3 by bits, at every value, every tie and beside them, in both types") {
+    int wrong = 0;
+    const auto check = [&](double v) {
+        const auto f = static_cast<float>(v);
+        wrong += cpu::around::to_e4m3(v) != f64_to_e4m3(v);
+        wrong += cpu::around::to_e4m3(f) != f64_to_e4m3(static_cast<double>(f));
+    };
+    for (int code = 0; code < 0x7e; ++code) {
+        const double here = static_cast<double>(e4m3_to_f32(static_cast<uint8_t>(code)));
+        const double next = static_cast<double>(e4m3_to_f32(static_cast<uint8_t>(code + 1)));
+        for (const double v : {here, (here + next) / 2})
+            for (const double beside : {v, std::nextafter(v, 1e9), std::nextafter(v, -1e9),
+                                        v * (1 + 0x1p-22), v * (1 - 0x1p-22)}) {
+                check(beside);
+                check(-beside);
+            }
+    }
+    const double beyond[] = {448, 464, 1e9, 0x1p-149, 1e-300, HUGE_VAL, std::nan("")};
+    for (const double v : beyond) {
+        check(v);
+        check(-v);
+    }
+    for (int i = 0; i < 65536; ++i)
+        check(static_cast<double>(f32_from_bits(static_cast<uint32_t>(i) << 16)));
+    CHECK(wrong == 0);
 }

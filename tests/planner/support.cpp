@@ -81,14 +81,16 @@ const profile &profile_named(const std::string &name) {
     return profiles().front().facts;
 }
 
+std::vector<std::string> tokens_of(const std::string &name) {
+    std::vector<std::string> list;
+    const std::string text = read_file(golden_path(name));
+    for (const std::string_view line : split(text, '\n'))
+        if (!line.empty() && line.front() != '#') list.emplace_back(line);
+    return list;
+}
+
 const std::vector<std::string> &corpus() {
-    static const std::vector<std::string> all = [] {
-        std::vector<std::string> list;
-        const std::string text = read_file(golden_path("corpus.txt"));
-        for (const std::string_view line : split(text, '\n'))
-            if (!line.empty() && line.front() != '#') list.emplace_back(line);
-        return list;
-    }();
+    static const std::vector<std::string> all = tokens_of("corpus.txt");
     return all;
 }
 

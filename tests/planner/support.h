@@ -25,6 +25,7 @@ struct named_profile {
 const std::vector<named_profile> &profiles();
 const profile &profile_named(const std::string &name);
 
+std::vector<std::string> tokens_of(const std::string &name); ///< one a line, in tests/golden
 const std::vector<std::string> &corpus();
 problem problem_of(const std::string &token);
 const candidate &candidate_named(const std::string &name);

@@ -1,5 +1,6 @@
 #include "tests/planner/support.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -42,6 +43,18 @@ TEST_CASE("wisdom: saved text reads back") {
     CHECK_FALSE(back.find("wht:f32:n4", here, candidate_named(tiled)));
     back.clear();
     CHECK(back.save() == "plait-wisdom 1\n");
+}
+
+TEST_CASE("wisdom: the files that are shipped") {
+    wisdom w;
+    const std::string text =
+        read_file(golden_path("../../benchmarks/results/NVIDIA_H200/wisdom.txt"));
+    const wisdom::loaded count = w.load(text);
+    CHECK(count.loaded + count.skipped + 1 == std::count(text.begin(), text.end(), '\n'));
+    CHECK(count.loaded > 0);
+    const profile &h200 = profile_named("h200");
+    const choice by = choose(problem_of("wht:bf16:b128:n8192"), h200, {}, w, nullptr);
+    CHECK(by.source == choice_source::wisdom);
 }
 
 TEST_CASE("wisdom: merging keeps the smaller time") {

@@ -11,7 +11,7 @@ for family in wht conv1d kda; do
         grep -qE "^//   ${name//./\\.} +$family\." <<<"$head_of_table" ||
             complain "$table: the head says no steps of $name"
     done < <(sed -nE 's/^ *\{"([a-z0-9_.]+)", .*/\1/p' "$table")
-    for step in $(grep -E '^//  ' <<<"$head_of_table" | sed -E 's|^// +||' | tr -s ', ' '\n' |
+    for step in $(grep -E '^//  ' <<<"$head_of_table" | sed -E 's|^// +||' | tr -s ',; ' '\n' |
         grep -E "^$family\.[a-z0-9_]+$"); do
         listed[$step]=1
     done

@@ -112,6 +112,15 @@ std::optional<std::vector<int64_t>> strides_of(const json &j, const char *key) {
     return j.at(key).get<std::vector<int64_t>>();
 }
 
+std::ifstream opened(const std::string &name) {
+    std::vector<std::string> folders;
+    if (const char *given = std::getenv("PLAIT_TEST_CASES")) folders.push_back(given);
+    folders.insert(folders.end(), {PLAIT_TEST_CASES, "tests/cases"});
+    for (const std::string &folder : folders)
+        if (std::ifstream file(folder + "/" + name); file) return file;
+    throw std::runtime_error(name + " not found; set PLAIT_TEST_CASES to its folder");
+}
+
 } // namespace
 
 std::vector<plait_dtype> json_case::dtypes() const {
@@ -180,20 +189,21 @@ case_instance json_case::instance(plait_dtype x) const {
 
 const std::vector<json_case> &wht_cases() {
     static const std::vector<json_case> all = [] {
-        std::vector<std::string> folders;
-        if (const char *given = std::getenv("PLAIT_TEST_CASES")) folders.push_back(given);
-        folders.insert(folders.end(), {PLAIT_TEST_CASES, "tests/cases"});
-        for (const std::string &folder : folders) {
-            std::ifstream file(folder + "/wht.json");
-            if (!file) continue;
-            const json whole = json::parse(file);
-            std::vector<json_case> cases;
-            for (const json &j : whole.at("cases")) cases.push_back({j});
-            return cases;
-        }
-        throw std::runtime_error("wht.json not found; set PLAIT_TEST_CASES to its folder");
+        std::ifstream file = opened("wht.json");
+        const json whole = json::parse(file);
+        std::vector<json_case> cases;
+        for (const json &j : whole.at("cases")) cases.push_back({j});
+        return cases;
     }();
     return all;
+}
+
+std::vector<std::string> user_tokens() {
+    std::ifstream file = opened("wht_users.txt");
+    std::vector<std::string> tokens;
+    for (std::string line; std::getline(file, line);)
+        if (!line.empty() && line[0] != '#') tokens.push_back(line);
+    return tokens;
 }
 
 } // namespace plait::test

@@ -36,4 +36,7 @@ struct json_case {
 /// From $PLAIT_TEST_CASES, the source tree, or tests/cases under the working directory.
 const std::vector<json_case> &wht_cases();
 
+/// A token for every row of "who needs what": tests/cases/wht_users.txt.
+std::vector<std::string> user_tokens();
+
 } // namespace plait::test

@@ -8,7 +8,7 @@ namespace {
 
 plait_dtype random_type(rng &r) {
     return r.pick({PLAIT_F32, PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_F16, PLAIT_BF16, PLAIT_BF16,
-                   PLAIT_C64, PLAIT_C128, PLAIT_I32, PLAIT_I64});
+                   PLAIT_C64, PLAIT_C128, PLAIT_I32, PLAIT_I64, PLAIT_I8, PLAIT_I16});
 }
 
 plait_dtype output_type(rng &r, plait_dtype x) {
@@ -71,12 +71,15 @@ void shape(rng &r, wht_call &c, int log_limit) {
         return;
     }
     case 4: { // a factor
-        const auto f = r.pick({PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON,
-                               PLAIT_H28_WILLIAMSON, PLAIT_H40, PLAIT_H4_REGULAR, PLAIT_H28_PALEY2,
-                               PLAIT_H36_PALEY2, PLAIT_H52_WILLIAMSON, PLAIT_H60_PALEY1});
-        const int k = log_n(log_limit - 6);
-        c.extents = {batch(std::min(3, log_limit - 6 - k)),
-                     factor_matrix(f).order * (int64_t{1} << k)};
+        const auto f =
+            r.pick({PLAIT_H12_PALEY2, PLAIT_H12_SLOANE, PLAIT_H20_WILLIAMSON, PLAIT_H28_WILLIAMSON,
+                    PLAIT_H40, PLAIT_H4_REGULAR, PLAIT_H28_PALEY2, PLAIT_H36_PALEY2,
+                    PLAIT_H52_WILLIAMSON, PLAIT_H60_PALEY1, PLAIT_H20_PALEY1, PLAIT_H108_PALEY1,
+                    PLAIT_H116_WILLIAMSON, PLAIT_H124_WILLIAMSON, PLAIT_H140_PALEY1,
+                    PLAIT_H156_WILLIAMSON, PLAIT_H172_WILLIAMSON});
+        const int room = log_limit - (factor_matrix(f).order > 60 ? 9 : 6);
+        const int k = log_n(room);
+        c.extents = {batch(std::min(3, room - k)), factor_matrix(f).order * (int64_t{1} << k)};
         c.factor = {{1, f}};
         return;
     }

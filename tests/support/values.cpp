@@ -23,6 +23,7 @@ constexpr row rows[] = {
     {PLAIT_F16, "f16", 2, -14, 10, 15},     {PLAIT_BF16, "bf16", 2, -126, 7, 127},
     {PLAIT_C128, "c128", 16, 0, 0, 0},      {PLAIT_C64, "c64", 8, 0, 0, 0},
     {PLAIT_I32, "i32", 4, 0, 0, 0},         {PLAIT_I64, "i64", 8, 0, 0, 0},
+    {PLAIT_I8, "i8", 1, 0, 0, 0},           {PLAIT_I16, "i16", 2, 0, 0, 0},
 };
 
 const row &find(plait_dtype dtype) {
@@ -87,7 +88,8 @@ template <class T> void write(void *base, int64_t index, T v) {
 
 } // namespace
 
-bool is_integer(plait_dtype d) { return d == PLAIT_I32 || d == PLAIT_I64; }
+bool is_integer(plait_dtype d) { return d == PLAIT_I32 || d == PLAIT_I64 || is_narrow(d); }
+bool is_narrow(plait_dtype d) { return d == PLAIT_I8 || d == PLAIT_I16; }
 bool is_complex(plait_dtype d) { return d == PLAIT_C64 || d == PLAIT_C128; }
 bool is_sixteen_bit(plait_dtype d) { return d == PLAIT_F16 || d == PLAIT_BF16; }
 
@@ -109,20 +111,29 @@ double load(plait_dtype d, const void *base, int64_t i) {
     switch (d) {
     case PLAIT_F64: return read<double>(base, i);
     case PLAIT_F32: return read<float>(base, i);
-    case PLAIT_I32: return read<int32_t>(base, i);
-    case PLAIT_I64: return static_cast<double>(read<int64_t>(base, i));
+    case PLAIT_I8:
+    case PLAIT_I16:
+    case PLAIT_I32:
+    case PLAIT_I64: return static_cast<double>(load_integer(d, base, i));
     default: return unpack(find(d), read<uint16_t>(base, i));
     }
 }
 
 int64_t load_integer(plait_dtype d, const void *base, int64_t i) {
-    return d == PLAIT_I32 ? read<int32_t>(base, i) : read<int64_t>(base, i);
+    switch (d) {
+    case PLAIT_I8: return read<int8_t>(base, i);
+    case PLAIT_I16: return read<int16_t>(base, i);
+    case PLAIT_I32: return read<int32_t>(base, i);
+    default: return read<int64_t>(base, i);
+    }
 }
 
 void store(plait_dtype d, void *base, int64_t i, long double v) {
     switch (d) {
     case PLAIT_F64: write(base, i, static_cast<double>(v)); break;
     case PLAIT_F32: write(base, i, static_cast<float>(v)); break;
+    case PLAIT_I8:
+    case PLAIT_I16:
     case PLAIT_I32:
     case PLAIT_I64: store_integer(d, base, i, static_cast<int64_t>(v)); break;
     default: write(base, i, pack(find(d), v));
@@ -130,10 +141,13 @@ void store(plait_dtype d, void *base, int64_t i, long double v) {
 }
 
 void store_integer(plait_dtype d, void *base, int64_t i, int64_t v) {
-    if (d == PLAIT_I32)
-        write(base, i, static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(v))));
-    else
-        write(base, i, v);
+    const auto bits = static_cast<uint64_t>(v);
+    switch (d) {
+    case PLAIT_I8: write(base, i, static_cast<uint8_t>(bits)); break;
+    case PLAIT_I16: write(base, i, static_cast<uint16_t>(bits)); break;
+    case PLAIT_I32: write(base, i, static_cast<uint32_t>(bits)); break;
+    default: write(base, i, bits);
+    }
 }
 
 double rounded(plait_dtype d, long double v) {

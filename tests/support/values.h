@@ -10,7 +10,8 @@
 
 namespace plait::test {
 
-bool is_integer(plait_dtype dtype);
+bool is_integer(plait_dtype dtype); ///< also I8 and I16
+bool is_narrow(plait_dtype dtype);  ///< I8, I16
 bool is_complex(plait_dtype dtype);
 bool is_sixteen_bit(plait_dtype dtype);
 /// F64 of C128, F32 of C64, else the type itself.

@@ -16,7 +16,7 @@ namespace plait::test {
 
 struct wht_call {
     plait_dtype x = PLAIT_F32;
-    std::optional<plait_dtype> y; ///< default: x
+    std::optional<plait_dtype> y; ///< default: x, of I8 and I16 I32
     std::vector<int64_t> extents;
     std::optional<uint32_t> axes; ///< default: the last axis
     std::optional<uint64_t> bits;
@@ -30,7 +30,7 @@ struct wht_call {
     std::optional<plait_dtype> diag;
     int64_t x_offset = 0, y_offset = 0; ///< elements between a multiple of 256 bytes and the base
 
-    plait_dtype y_type() const { return y.value_or(x); }
+    plait_dtype y_type() const { return y.value_or(is_narrow(x) ? PLAIT_I32 : x); }
     double scale_value() const { return scale.value_or(1.0); }
     int rank() const { return static_cast<int>(extents.size()); }
     bool is_transformed(int axis) const;
@@ -46,8 +46,12 @@ struct wht_call {
     int alignment(plait_role role) const;
     bool accumulates_f64() const;
     /// Of the kernels on a CPU only wht.ref computes it, on CUDA wht.cuda.composed: a factor beyond
-    /// those of orders 12, 20, 28, 40.
-    bool needs_definition() const { return factor && factor->second > PLAIT_H40; }
+    /// those of orders 12, 20, 28, 40; narrow integers; I64 whose sums must be known beyond 64
+    /// bits.
+    bool needs_definition() const {
+        return (factor && factor->second > PLAIT_H40) || is_narrow(x) ||
+               (x == PLAIT_I64 && overflow && signs && adjoint);
+    }
 };
 
 /// Status of the first refusal of constructor, setters and check; `desc` is then null. Alignments

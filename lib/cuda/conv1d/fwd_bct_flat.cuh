@@ -1,4 +1,5 @@
-// conv1d.fwd_bct_tiled: variants "flat": y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], K = 4,
+// Part of conv1d.fwd_bct_tiled, which begins in fwd_bct_tiled.cuh:
+// variants "flat": y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], K = 4,
 // time contiguous, rows without gaps between them, x, y bf16, f16 or f32, w and bias without gaps
 // either. Rows may begin at any element: all are one row of aligned vectors
 // (fwd_bct_flat_layout.h), of which a thread takes four, all loaded first; the row of each by a

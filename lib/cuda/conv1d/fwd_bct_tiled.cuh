@@ -9,6 +9,7 @@
 // begin anywhere; vectors that an edge of a row cuts are loaded whole where the row beside it lies
 // there. Others, and all where x and y lie differently to 16 bytes, are left out and follow, one a
 // thread at a time. Limits: rows < 2^31, a row <= 2^30 tokens.
+// Parts: fwd_bct_flat.cuh.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

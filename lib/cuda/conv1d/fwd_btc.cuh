@@ -11,6 +11,7 @@
 // = 8 (1.44) were tried. Strips are computed as if a row were one sequence with zeros before it;
 // then the thread writes the first tokens of other sequences and of runs of equal ids again, one by
 // one.
+// Parts: fwd_btc_pairs.cuh, fwd_btc_shift.cuh.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

@@ -1,4 +1,5 @@
-// conv1d.fwd_btc: variants "shift": y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], K = 4, channels
+// Part of conv1d.fwd_btc, which begins in fwd_btc.cuh:
+// variants "shift": y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], K = 4, channels
 // contiguous, x, y bf16 or f16, strides of tokens odd, both tensors at multiples of 16 bytes and
 // alike behind them. A warp takes vectors of 16 bytes at multiples of 16 bytes of a strip of 16
 // tokens (fwd_btc_shift_layout.h); eight channels of a lane begin `shift` elements behind its

@@ -14,7 +14,7 @@
 //            would go through memory: 304 KiB in all of prep and scan instead of 210
 //   bound    232 products of 16 x 8 x 16 and 116 ldmatrix for a warp and chunk: 1400 cycles of the
 //            tensor cores for 64 values, 3700 of shared memory for 128 (estimates)
-// Parts: chunk64_fwd_scan_split.cuh, few heads.
+// Parts: chunk64_fwd_scan_split.cuh, chunk64_fwd_scan_pair.cuh, few heads.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

@@ -1,4 +1,5 @@
-// kda.chunk64_fwd_scan: for few heads, by pairs of blocks (variants k128.p1, k128.p2). The first
+// Part of kda.chunk64_fwd_scan, which begins in chunk64_fwd_scan.cuh:
+// for few heads, by pairs of blocks (variants k128.p1, k128.p2). The first
 // block of a cluster has the chain of 16 or 32 values (chunk64_fwd_scan_chain.cuh), the second
 // makes O = q+ S + A U from words that the first sends it, up to four chunks behind. So an SM takes
 // 41 KiB of a record or 24, and neither waits for the other's products.

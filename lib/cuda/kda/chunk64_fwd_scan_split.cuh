@@ -1,4 +1,5 @@
-// Part of kda.chunk64_fwd_scan, which begins in chunk64_fwd_scan.cuh: for few heads (variants k128.w1, k128.w2). What lies between one state and
+// Part of kda.chunk64_fwd_scan, which begins in chunk64_fwd_scan.cuh:
+// for few heads (variants k128.w1, k128.w2). What lies between one state and
 // the next is divided among four warps, each with 16 tokens and a quarter of the keys of the same
 // 16 or 32 values; all else is the work of others.
 //   layout   transposed as in the kernel for many heads, so that what a warp has made is at once an

@@ -7,7 +7,8 @@
 // without a barrier. Both orientations of a state are accesses of 16 bytes of whole sectors.
 // Traffic: states once; tokens once for each tile. Bound: short calls by the bytes of states, long
 // ones by about 300 cycles a token (estimates). Tokens of nobody in front of a sequence are its.
-// Parts: fwd_recurrent_any.cuh (more keys), fwd_recurrent_few.cuh (few tokens).
+// Parts: fwd_recurrent_any.cuh (more keys), fwd_recurrent_few.cuh (few tokens),
+// fwd_recurrent_one.cuh (one token).
 #pragma once
 
 #include "lib/cuda/kda/fwd_recurrent_layout.h"

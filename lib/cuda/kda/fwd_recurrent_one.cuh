@@ -1,4 +1,5 @@
-// kda.fwd_recurrent: variants one.*, for calls of one token, tiles and states as in variants few.*.
+// Part of kda.fwd_recurrent, which begins in fwd_recurrent.cuh:
+// variants one.*, for calls of one token, tiles and states as in variants few.*.
 // Every warp fetches q and k for itself and finds their norms; a thread gates one key. What waits
 // in registers is little, so that more blocks of an SM have their states under way.
 //   traffic  states once; q, k, g of the token for each 32 values, from L2 but once

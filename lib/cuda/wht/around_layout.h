@@ -87,6 +87,7 @@ struct wht_widen_args {
     const int64_t *chains; ///< first entry of each place, then the next one of each entry; or null
     wht_source source;
     int64_t places; ///< of `chains`
+    int64_t half;   ///< not 0: W gets v >> 32, and as far behind it v modulo 2^32
     wht_walk<wht_widen_tensors> walk;
 };
 
@@ -191,7 +192,7 @@ constexpr int wht_finish_most_bins = 2048; ///< counters of a block
 struct wht_finish_args {
     const void *w;
     void *y;          ///< null: not stored
-    const void *diag; ///< conj(DIAG_IN) of an adjoint
+    const void *diag; ///< conj(DIAG_IN) of an adjoint, or `signs`
     int32_t *overflow;
     const void *rows;
     void *largest;       ///< bits of the largest magnitude of each group, 0 at first; or null
@@ -199,9 +200,11 @@ struct wht_finish_args {
     unsigned long long *histogram;
     scalar w_type, y_type, diag_type, rows_type; ///< rows_type none: all results
     int64_t places, place_step;                  ///< of the transform; of W from place to place
+    int64_t half; ///< not 0: results are 2^32 W[i] + W[i + half], before SIGNS of an adjoint
     int64_t bins, first_bin, bin_width, bin_stride;
     int32_t bin_shift; ///< log2 of bin_width, or negative
     bool stores;       ///< Y
+    bool signs;        ///< `diag` has SIGNS
     wht_walk<wht_finish_tensors> walk;
 };
 

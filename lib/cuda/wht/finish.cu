@@ -10,6 +10,8 @@
 //              warp, then one atomic maximum in memory: no order of threads changes it.
 //   Histogram  counters of a block in shared memory where the bins of a tile fit, added to memory
 //              where the transform changes: integers, so again no order changes it.
+//   Halves     numbers of sums beyond 64 bits are put together, before SIGNS of an adjoint: only
+//              then is it known whether a result fits.
 //   Offsets    64 bits.
 #include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/kernel_list.h"
@@ -141,7 +143,34 @@ template <class T, bool Alone> struct wht_finish_part {
         return wht_walk_place<Alone>(a.walk, base, element(q), tensor);
     }
 
-    __device__ __forceinline__ void load() {
+    /// A carry of the low half goes to the high one, which must then be of 32 bits.
+    __device__ __forceinline__ wht_whole whole(int64_t place, int64_t sign, bool &lost) const {
+        const auto *w = static_cast<const int64_t *>(a.w) + place;
+        int64_t high = w[0], low = w[a.half];
+        if (a.signs && wht_sign_at(a.diag, sign)) high = -high, low = -low;
+        high += low >> 32;
+        lost |= high != static_cast<int32_t>(high);
+        return {static_cast<int64_t>(static_cast<uint64_t>(high) << 32 |
+                                     (static_cast<uint64_t>(low) & 0xffffffffu))};
+    }
+    __device__ __forceinline__ void load_halves(bool &lost) {
+#pragma unroll
+        for (int q = 0; q < each; ++q) {
+            v[q] = T{};
+            if (!has(q)) continue;
+            int64_t place = 0;
+            if (a.rows_type != scalar::none)
+                place = wht_row_at(a.rows_type, a.rows, at(q, wht_finish_rows), a.places);
+            if (place >= 0)
+                v[q] =
+                    whole(at(q, wht_finish_w) + place * a.place_step, at(q, wht_finish_diag), lost);
+        }
+    }
+
+    __device__ __forceinline__ void load(bool &lost) {
+        if constexpr (std::is_same_v<T, wht_whole>) {
+            if (a.half > 0) return load_halves(lost);
+        }
         wht_kept_types<T>(a.w_type, [&](auto from) {
             if (a.rows_type == scalar::none) {
 #pragma unroll
@@ -293,7 +322,7 @@ __device__ __forceinline__ void wht_finish_tile(const wht_finish_args &a, int64_
     constexpr int step = wht_walk_each<Alone> * wht_walk_threads;
     for (int i = 0; i < count; i += step) {
         wht_finish_part<T, Alone> part{a, base, i + static_cast<int>(threadIdx.x), count, {}};
-        part.load();
+        part.load(s.lost);
         if constexpr (std::is_same_v<T, wht_whole>) {
             part.wrap(s.lost);
             if (a.histogram) part.count_bins(s.bins);

@@ -7,6 +7,7 @@
 //              thread loads four before it uses the first. Chains are followed one by one.
 //   Numbers    the accumulate type. Integers in 64 bits, a sum of entries in 96: a number that does
 //              not fit the kept type raises the flag, since then some result does not fit either.
+//              Where sums beyond 64 bits count (`half`) 32 bits of a number each in 64.
 //   Offsets    64 bits.
 #include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/kernel_list.h"
@@ -26,6 +27,22 @@ __device__ T wht_widen_chain(const wht_widen_args &a, int64_t x, int64_t sign, i
     return sum.result(lost);
 }
 
+/// 2^32 v[0] + v[1] with 0 <= v[1] < 2^32, before any sign is lost.
+__device__ __forceinline__ void wht_widen_halves(const wht_widen_args &a, int64_t x, int64_t sign,
+                                                 int64_t place, int64_t w) {
+    wht_sum<wht_whole> sum;
+    if (a.source.gathers) {
+        for (int64_t r = a.chains[place]; r >= 0; r = a.chains[a.places + r])
+            sum.add(wht_source_load<wht_whole>(a.source.x, a.x, x + r * a.source.x_step), false);
+    } else {
+        sum.add(wht_source_load<wht_whole>(a.source.x, a.x, x),
+                a.source.signs && wht_sign_at(a.signs, sign));
+    }
+    auto *out = static_cast<int64_t *>(a.w) + w;
+    out[0] = int64_t{sum.high} * (int64_t{1} << 32) + static_cast<int64_t>(sum.low >> 32);
+    out[a.half] = static_cast<int64_t>(sum.low & 0xffffffffu);
+}
+
 /// Elements first, first + 256, ... of the thread, below `count`.
 template <bool Alone, class T>
 __device__ __forceinline__ void wht_widen_part(const wht_widen_args &a, int first, int count,
@@ -36,6 +53,16 @@ __device__ __forceinline__ void wht_widen_part(const wht_widen_args &a, int firs
     const auto at = [&](int q, int tensor) {
         return wht_walk_place<Alone>(a.walk, base, element(q), tensor);
     };
+    if constexpr (std::is_same_v<T, wht_whole>) {
+        if (a.half > 0) {
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (element(q) < count)
+                    wht_widen_halves(a, at(q, wht_widen_x), at(q, wht_widen_signs),
+                                     at(q, wht_widen_place), at(q, wht_widen_w));
+            return;
+        }
+    }
     T v[each];
     if (a.source.gathers) {
 #pragma unroll

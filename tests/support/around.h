@@ -2,11 +2,13 @@
 // compared.
 #pragma once
 
+#include "tests/support/json_cases.h"
 #include "tests/support/memory.h"
 #include "tests/support/rng.h"
 #include "tests/support/runner.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <doctest/doctest.h>
 
@@ -15,7 +17,7 @@ namespace plait::test {
 /// Bytes of an element, of the types that other tests do not have too; 0 for bits.
 inline int64_t size_of(plait_dtype t) {
     if (t == PLAIT_B1) return 0;
-    return t == PLAIT_I8 || t == PLAIT_E4M3 ? 1 : t == PLAIT_I16 ? 2 : bytes_of(t);
+    return t == PLAIT_E4M3 ? 1 : bytes_of(t);
 }
 
 struct tensor_facts {
@@ -61,14 +63,9 @@ inline bytes filled(const tensor_facts &t, content how, int64_t places, rng &r) 
             store_integer(t.dtype, out.data(), i, r.between(r.chance(0.1) ? -1 : 0, places));
     } else if (t.dtype == PLAIT_B1 || how == content::whole || t.dtype == PLAIT_I8) {
         for (std::byte &b : out) b = static_cast<std::byte>(r.next());
-    } else if (is_integer(t.dtype) || t.dtype == PLAIT_I16) {
-        for (int64_t i = 0; i < t.span(); ++i) {
-            const auto v = static_cast<int16_t>(r.between(-9, 9));
-            if (t.dtype == PLAIT_I16)
-                std::memcpy(out.data() + 2 * i, &v, 2);
-            else
-                store_integer(t.dtype, out.data(), i, v);
-        }
+    } else if (is_integer(t.dtype)) {
+        for (int64_t i = 0; i < t.span(); ++i)
+            store_integer(t.dtype, out.data(), i, r.between(-9, 9));
     } else {
         const plait_dtype real = real_of(t.dtype);
         for (int64_t i = 0; i < n / bytes_of(real); ++i)
@@ -86,6 +83,17 @@ inline double e4m3(std::byte b) {
     const double size =
         std::ldexp(exponent == 0 ? fraction : 8 + fraction, (exponent == 0 ? 1 : exponent) - 10);
     return bits & 0x80 ? -size : size;
+}
+
+/// The nearest value, ties to the even code; beyond the largest the largest.
+inline std::byte to_e4m3(double v) {
+    int best = 0;
+    for (int code = 1; code < 0x7f; ++code) {
+        const double here = std::fabs(e4m3(std::byte(code)) - std::fabs(v));
+        const double before = std::fabs(e4m3(std::byte(best)) - std::fabs(v));
+        if (here < before || (here == before && code % 2 == 0)) best = code;
+    }
+    return std::byte(best | (std::signbit(v) ? 0x80 : 0));
 }
 
 /// "" or where an output differs from that of the definition. `u`: of the accumulate type.
@@ -121,6 +129,14 @@ inline std::string differs(const tensor_facts &t, const bytes &got, const bytes 
            std::to_string(std::sqrt(norm));
 }
 
+/// Elements of one transform: the product of the fields n<length>.
+inline int64_t places_of(const std::string &token) {
+    int64_t n = 1;
+    for (size_t at = token.find(":n"); at != token.npos; at = token.find(":n", at + 1))
+        n *= std::strtoll(token.c_str() + at + 2, nullptr, 10);
+    return n;
+}
+
 /// A random descriptor; null where its options contradict each other.
 struct random_problem {
     desc_ptr desc;
@@ -139,7 +155,7 @@ struct random_problem {
             r.pick({PLAIT_F32, PLAIT_F32, PLAIT_F64, PLAIT_F16, PLAIT_BF16, PLAIT_BF16, PLAIT_C64,
                     PLAIT_C128, PLAIT_I32, PLAIT_I64, PLAIT_I8, PLAIT_I16, PLAIT_B1});
         const bool complex = is_complex(x);
-        const bool whole = is_integer(x) || x == PLAIT_I8 || x == PLAIT_I16;
+        const bool whole = is_integer(x);
         const bool factor = r.chance(0.3);
         const int order = static_cast<int>(r.pick<int64_t>({2, 3, 12, 20, 33, 64, 100}));
         const auto named = r.pick({PLAIT_H52_WILLIAMSON, PLAIT_H60_PALEY1, PLAIT_H36_PALEY2,
