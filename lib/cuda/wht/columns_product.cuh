@@ -1,6 +1,5 @@
-// step: wht.columns_product
-// y = scale * (H_m (x) I) x on [batch][outer][m][inner] as wht.columns_tiled, m = 2^11, 2^12, of
-// 16-bit types, eight columns at a time (columns_product_layout.h).
+// wht.columns_product: y = scale * (H_m (x) I) x on [batch][outer][m][inner] as wht.columns_tiled,
+// m = 2^11, 2^12, of 16-bit types, eight columns at a time (columns_product_layout.h).
 //   Tiling     a block holds all rows of its columns as f32 in shared memory. Tensor cores multiply
 //              by H_16 or H_32; then a warp has 2^11 sums and their 2^7 rows in two phases.
 //   Traffic    each element once in, once out, 16 bytes of a row at a time: half a sector, whose
