@@ -22,7 +22,7 @@ constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
 /// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
 /// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
-constexpr double memory_share = 0.8, prep_seconds = 16e-6, grad_seconds = 24e-6,
+constexpr double memory_share = 0.8, prep_seconds = 16e-6, grad_seconds = 21.5e-6,
                  scan_seconds = 8e-6;
 double step_seconds(int warps) {
     return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;

@@ -11,8 +11,8 @@
 //   dbeta    <w, u> / beta, or (1 - beta / scale) <w, u> of logits; no product with k+ S
 //   traffic  keys = values = 128: reads 160 KiB for a chunk and head, writes 48 KiB: 50 ns at 4.2
 //            TB/s on a whole device
-//   bound    issue: 82000 instructions of warps a chunk and head (ncu on an H200, at 1.95 a cycle);
-//            one block of 16 warps to an SM, which 128 registers of a thread allow
+//   bound    issue: some 78000 instructions of warps a chunk and head (counted in the code), about
+//            two a cycle; one block of 16 warps to an SM, which 128 registers of a thread allow
 #pragma once
 
 #include "lib/cuda/common/cluster.cuh"
