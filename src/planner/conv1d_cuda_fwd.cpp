@@ -56,7 +56,9 @@ int64_t masks_bytes(const conv1d_problem &p) {
 }
 
 /// Whether fwd_bct_tiled leaves outputs to fwd_bct_fix.
-bool needs_fix(const conv1d_problem &p) { return has_features(p) && !masked(p); }
+bool needs_fix(const conv1d_problem &p) {
+    return has_features(p) && !masked(p) && !conv1d_takes_state(p);
+}
 
 bool fixes_everywhere(const conv1d_problem &p) { return p.pooled || p.varlen || p.seq_idx.used(); }
 
@@ -78,22 +80,6 @@ conv1d_fwd_args args_of(const conv1d_problem &p, const conv1d_sanitized &from) {
     a.sequences = p.sequences;
     a.state_wide = p.state_in.type == scalar::f32;
     return a;
-}
-
-verdict time_contiguous(const conv1d_problem &p) {
-    const int64_t rows = p.batch * p.channels;
-    if (rows > conv1d_bct_most_rows) return text(rows, " rows are over ", conv1d_bct_most_rows);
-    if (p.length <= 1) return "";
-    if (p.x.t != 1) return text("time of x has stride ", p.x.t, "; needs 1");
-    if (p.y.t != 1) return text("time of y has stride ", p.y.t, "; needs 1");
-    return "";
-}
-
-verdict channels_contiguous(const conv1d_problem &p) {
-    if (p.channels <= 1) return "";
-    if (p.x.c != 1) return text("channels of x have stride ", p.x.c, "; needs 1");
-    if (p.y.c != 1) return text("channels of y have stride ", p.y.c, "; needs 1");
-    return "";
 }
 
 /// What all kernels with vectors need, which `contiguous` is a rule of.
@@ -190,7 +176,7 @@ pipeline steps_of(const conv1d_problem &p, const profile &device, features how, 
         (has_y ? 1 : 0) + (with_masks ? 1 : 0) + (with_fix ? 1 : 0) + (writes_state(p) ? 1 : 0);
     const conv1d_sanitized from = conv1d_add_offsets(out, p, last);
     const operand masks = with_masks ? add_masks(out, p, from) : operand{};
-    if (has_y) add_output_step(out, p, from, inside, masks, main);
+    if (has_y) add_output_step(out, p, from, inside || conv1d_takes_state(p), masks, main);
     if (with_fix) add_fix(out, p, from);
     // A pool without rows to write: a plan that is not empty has a step all the same.
     if (writes_state(p) || out.steps.empty()) conv1d_add_state(out, p, from);
@@ -228,7 +214,8 @@ pipeline conv1d_cuda_fwd_any_build(const problem &problem, const profile &device
 // ---- conv1d.fwd.cuda.bct_tiled ---------------------------------------------------------------
 
 verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profile &device) {
-    const verdict v = vectors_applicable(problem, device, conv1d_fwd_most_width, time_contiguous);
+    const verdict v =
+        vectors_applicable(problem, device, conv1d_fwd_most_width, conv1d_time_contiguous);
     if (!v.empty()) return v;
     const conv1d_problem &p = problem.conv1d();
     const int64_t rows = p.batch * p.channels;
@@ -249,19 +236,18 @@ verdict conv1d_cuda_fwd_bct_tiled_applicable(const problem &problem, const profi
 
 cost conv1d_cuda_fwd_bct_tiled_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
-    const conv1d_bct_cut cut =
-        tiled_cut(p, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y));
-    const double threads =
-        static_cast<double>(p.batch * p.channels) * static_cast<double>(cut.tiles) * cut.lanes;
+    const auto cut = tiled_cut(p, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y));
+    const double rows = static_cast<double>(p.batch * p.channels);
+    const double threads = rows * static_cast<double>(cut.tiles) * cut.lanes;
     // Vectors that a row does not fill leave threads idle.
     const double used =
         static_cast<double>(outputs(p)) / (threads * cut.vectors * conv1d_vector(p.x.type));
     const double fixed = static_cast<double>(fixed_outputs(p)) / static_cast<double>(outputs(p));
-    return conv1d_cuda_cost(p, device, masked(p) ? masked_share : tiled_share,
-                            (tiled_slots + static_cast<double>(p.width)) / used +
-                                fixed *
-                                    (fix_slots + fix_slots_per_tap * static_cast<double>(p.width)),
-                            threads * tiled_loads, launches(p) + (has_features(p) ? 1 : 0));
+    const double width = static_cast<double>(p.width);
+    return conv1d_cuda_cost(
+        p, device, masked(p) ? masked_share : tiled_share,
+        (tiled_slots + width) / used + fixed * (fix_slots + fix_slots_per_tap * width),
+        threads * tiled_loads, launches(p) + (needs_fix(p) || masked(p) ? 1 : 0));
 }
 
 pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &device) {
@@ -269,7 +255,7 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
     return steps_of(p, device, features::fixed, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_bct_tiled";
         args.rows_packed = conv1d_rows_packed(p, p.x);
-        if (conv1d_takes_flat(p, masked(p))) return conv1d_fwd_bct_flat_launch(args, masked(p));
+        if (!masked(p) && conv1d_takes_flat(p)) return conv1d_fwd_bct_flat_launch(args);
         return conv1d_fwd_bct_tiled_launch(
             args, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y), masked(p));
     });
@@ -279,7 +265,7 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
 
 verdict conv1d_cuda_fwd_bct_applicable(const problem &problem, const profile &device) {
     const verdict v =
-        vectors_applicable(problem, device, conv1d_fwd_bct_most_width, time_contiguous);
+        vectors_applicable(problem, device, conv1d_fwd_bct_most_width, conv1d_time_contiguous);
     if (!v.empty()) return v;
     const conv1d_problem &p = problem.conv1d();
     if (p.varlen) return "packed sequences are in use";
@@ -359,7 +345,7 @@ int32_t btc_strip(const conv1d_problem &p, const profile &device) {
 
 verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &device) {
     const verdict v =
-        vectors_applicable(problem, device, conv1d_fwd_most_width, channels_contiguous);
+        vectors_applicable(problem, device, conv1d_fwd_most_width, conv1d_channels_contiguous);
     if (!v.empty()) return v;
     const conv1d_problem &p = problem.conv1d();
     const int64_t groups = btc_groups(p);
@@ -377,8 +363,9 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
 cost conv1d_cuda_fwd_btc_estimate(const problem &problem, const profile &device) {
     const conv1d_problem &p = problem.conv1d();
     const int vector = btc_vector(p);
-    const double threads = static_cast<double>(btc_groups(p)) * static_cast<double>(p.batch) *
-                           static_cast<double>(conv1d_ceil_div(p.length, btc_strip(p, device)));
+    const int64_t strips = conv1d_ceil_div(p.length, btc_strip(p, device));
+    const double threads =
+        static_cast<double>(btc_groups(p)) * static_cast<double>(p.batch * strips);
     return conv1d_cuda_cost(p, device, vector > 1 ? btc_share : btc_element_share,
                             btc_slots + (vector > 1 ? 0 : btc_element_slots) +
                                 static_cast<double>(p.width),
@@ -389,6 +376,7 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
+        args.w_dense = conv1d_dense_taps(p);
         if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
             return pairs == btc_pairs::shift
                        ? conv1d_fwd_btc_shift_launch(args)

@@ -8,6 +8,13 @@ namespace plait::impl {
 /// Variants "even", "odd" and "shift".
 enum class btc_pairs { none, even, odd, shift };
 
+/// Taps of all channels, and biases, are of the type of x, without gaps, at multiples of 16 bytes.
+inline bool conv1d_dense_taps(const conv1d_problem &p) {
+    const bool w = p.w.type == p.x.type && p.w.align >= 16 && p.w.t == 1 && p.w.c == p.width;
+    return w &&
+           (!p.bias.used() || (p.bias.type == p.x.type && p.bias.align >= 16 && p.bias.c == 1));
+}
+
 /// Tokens at odd strides that lie alike in x and y to 16 bytes.
 inline bool conv1d_btc_shifts(const conv1d_problem &p) {
     const auto alike = [](int64_t a, int64_t b) { return (a - b) % conv1d_shift_vector == 0; };

@@ -18,7 +18,8 @@
 //   conv1d.update.cpu.simd     conv1d.update_simd
 //   conv1d.update.cpu.ref      conv1d.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;
-// fwd_masks for ids without states; fwd_bct_fix for other ids, states, slots, packed sequences;
+// fwd_masks for ids without states; fwd_bct_fix for other ids, slots, packed sequences, and states
+// that fwd_bct_tiled does not read itself;
 // marks for packed sequences and ids, bwd_bct_fix behind them; bwd_btc_fix for states; bwd_reduce
 // where one block has not all of a channel's sums; state for STATE_OUT.
 #include "src/planner/conv1d_candidates.h"

@@ -28,8 +28,9 @@ double step_seconds(int warps) {
     return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
 }
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
-/// Of both scans at once that of kda.chunk64_bwd_scan; a chunk of kda.chunk64_scans (estimates).
-constexpr double beside_share = 0.61, scans_seconds = 1.1e-6;
+/// Of both scans at once that of kda.chunk64_bwd_scan.
+constexpr double beside_share = 0.61;
+double scans_seconds(int tiles) { return tiles == 1 ? 1.3e-6 : 2.0e-6; } ///< kda.chunk64_scans
 
 /// Four warps have 64 values; eight where four make more blocks than a scan has SMs, of which each
 /// has room for one. Forward, 65 to 128 keys, also 32 values or 16 to a block, whose chain from
@@ -50,17 +51,16 @@ int scan_warps(const kda_problem &p, const profile &device) {
 /// O has blocks of its own where there are SMs for them.
 bool scan_pair(const kda_problem &p, int warps, const profile &device) {
     const int64_t blocks = p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
-    if (warps == 1) return blocks >= 24 && blocks <= device.sms / 4;
-    return warps == 2 && blocks >= 60 && blocks <= device.sms / 2;
+    return warps <= kda64_split_most && blocks <= device.sms / 2;
 }
 
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
-/// where all run at once; else 0. One while L2 brings their records as fast as they are read.
+/// where all run at once, one if they do then; else 0.
 int scans_tiles(const kda_problem &p, const profile &device) {
     if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128) return 0;
     if (kda64_scans_ring_of(128, 2, true).bytes > device.smem_per_block) return 0;
     const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
-    return blocks * 2 <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
+    return blocks <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
 }
 
 verdict applicable(const problem &problem, const profile &device) {
@@ -171,7 +171,8 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector = values_aligned(p, p.v);
     args.whole = kda_is_half(p.o.type) && p.dim_v % 16 == 0 && values_aligned(p, p.o);
     kda_set_launch(s, "kda.chunk64_fwd_scan", kda_chunk64_fwd_scan_launch(args, warps, pair));
-    s.programmatic = waits_for_predecessors(device);
+    // Not backward: kda.chunk64_bwd_scan runs beside it, for which the records must be complete.
+    s.programmatic = !backward && waits_for_predecessors(device);
     s.args = step_args(args);
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
@@ -208,8 +209,9 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
 }
 
 /// Both scans in one step.
-void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
-               const operand &records, int tiles, std::initializer_list<operand> kept) {
+void add_scans(pipeline &out, const problem &problem, const profile &device,
+               const kda_sanitized &from, const operand &records, int tiles,
+               std::initializer_list<operand> kept) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = {records};
@@ -223,6 +225,7 @@ void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector_v = values_aligned(p, p.v);
     args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
     kda_set_launch(s, "kda.chunk64_scans", kda_chunk64_scans_launch(args, tiles));
+    s.programmatic = waits_for_predecessors(device);
     s.args = step_args(args);
     const int64_t states = kda64_record_of(kda64_keys(p.dim_k)).states;
     s.bytes_read = chunk_heads(p) * (record_bytes(p) + states) +
@@ -235,8 +238,9 @@ void add_scans(pipeline &out, const problem &problem, const kda_sanitized &from,
     out.steps.push_back(std::move(s));
 }
 
-void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
-              std::initializer_list<operand> tiles, const operand &partials) {
+void add_grad(pipeline &out, const problem &problem, const profile &device,
+              const kda_sanitized &from, std::initializer_list<operand> tiles,
+              const operand &partials) {
     const kda_problem &p = problem.kda();
     step s;
     s.operands = kda_operands(problem, inputs);
@@ -251,7 +255,7 @@ void add_grad(pipeline &out, const problem &problem, const kda_sanitized &from,
     args.vector_q = channels_aligned(p, p.q, p.heads, p.dim_k);
     args.vector_k = channels_aligned(p, p.k, p.heads, p.dim_k);
     args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
-    kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args));
+    kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args, device.sms));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +
                    chunk_heads(p) * 2 * (state_tile_bytes(p) + row_tile_bytes(p));
@@ -307,7 +311,7 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
-                (scans_tiles(p, device) ? chunks * scans_seconds
+                (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
                                         : steps * steps_back_seconds(warps) * beside);
     else
         busy += steps * step_seconds(warps);
@@ -348,10 +352,11 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     if (tiles == 0)
         add_reverse_scan(out, problem, from, records, scan_warps(p, device), gradients, adjoints);
     else
-        add_scans(out, problem, from, records, tiles, {states, written, gradients, adjoints});
+        add_scans(out, problem, device, from, records, tiles,
+                  {states, written, gradients, adjoints});
     operand partials;
     if (has_sums(p)) partials = book(out, "partials", partial_bytes(p), sums);
-    add_grad(out, problem, from,
+    add_grad(out, problem, device, from,
              {read_only(states), read_only(gradients), read_only(written), read_only(adjoints)},
              partials);
     if (has_sums(p)) add_sums(out, problem, from, read_only(partials));

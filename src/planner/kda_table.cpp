@@ -9,8 +9,8 @@
 //                              kda.bwd_c16_b2, kda.bwd_c16_b1, kda.bwd_c16_b3, kda.bwd_c16_heads,
 //                              kda.bwd_c16_sums, kda.gaps
 //   kda.bwd.cuda.chunk64       kda.offsets, kda.gaps, kda.chunk64_prep, kda.chunk64_fwd_scan,
-//                              kda.chunk64_bwd_scan, kda.chunk64_grad, kda.chunk64_sums; for
-//                              few heads kda.chunk64_scans in place of both scans
+//                              kda.chunk64_bwd_scan, kda.chunk64_grad, kda.chunk64_sums,
+//                              for few heads kda.chunk64_scans in place of both scans
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;

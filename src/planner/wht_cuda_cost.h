@@ -66,6 +66,9 @@ inline constexpr double mma16_latency_seconds[9] = {.8e-6, .8e-6,  .8e-6, .8e-6,
 /// wht.fused, of what wht.block reaches: an estimate.
 inline constexpr double fused = .97;
 
+/// wht.columns_product: an estimate.
+inline constexpr double columns_product = .75;
+
 /// wht.block_factor: an estimate.
 inline constexpr double block_factor = .85;
 

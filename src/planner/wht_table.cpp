@@ -13,7 +13,8 @@
 //   wht.cuda.kron_tf32         wht.kron_tf32
 //   wht.cuda.kron_3xtf32       wht.kron_tf32
 //   wht.cuda.kron_int8         wht.kron_int8
-//   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
+//   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_product,
+//                              wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd
@@ -33,11 +34,11 @@ static const std::vector<candidate> table = {
      wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
     {"wht.cuda.fused", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_fused_applicable, wht_cuda_fused_estimate, wht_cuda_fused_build},
-    {"wht.cuda.block_e4m3", 1, PLAIT_CUDA, narrowest::f32, true,
+    {"wht.cuda.block_e4m3", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
     {"wht.cuda.composed", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
-    {"wht.cuda.block_factor", 1, PLAIT_CUDA, narrowest::f32, true,
+    {"wht.cuda.block_factor", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_factor_applicable, wht_cuda_block_factor_estimate,
      wht_cuda_block_factor_build},
     {"wht.cuda.cluster", 1, PLAIT_CUDA, narrowest::f32, true,
@@ -58,7 +59,7 @@ static const std::vector<candidate> table = {
      wht_cuda_kron_3xtf32_applicable, wht_cuda_kron_3xtf32_estimate, wht_cuda_kron_3xtf32_build},
     {"wht.cuda.kron_int8", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_kron_int8_applicable, wht_cuda_kron_int8_estimate, wht_cuda_kron_int8_build},
-    {"wht.cuda.columns", 1, PLAIT_CUDA, narrowest::f32, true,
+    {"wht.cuda.columns", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_columns_applicable, wht_cuda_columns_estimate, wht_cuda_columns_build},
     {"wht.cuda.multi_pass", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},

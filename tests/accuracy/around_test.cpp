@@ -173,13 +173,27 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
                       config().seed, r, &ran);
             if (on_device()) CHECK(ran.count("wht.cuda.block_e4m3") == 1);
         }
-    // Gaps of Y; groups that no warp holds.
+    // What a thread has of one of two rounds; gaps of Y; groups that no warp holds.
     std::set<std::string> ran;
+    check_one({"wht:f16:b2:n16384:group=1024:+amax+scales:y.e4m3", 16384, content::uniform}, 3, r,
+              &ran);
+    if (on_device()) CHECK(ran.count("wht.cuda.block_e4m3") == 1);
+    ran.clear();
     check_one({"wht:bf16:b5:n256:+scales:y.e4m3.s264.1", 256, content::uniform}, 1, r, &ran);
     if (on_device()) CHECK(ran.count("wht.cuda.block_e4m3") == 1);
     ran.clear();
     check_one({"wht:bf16:b2:n8192:group=4096:+scales:y.e4m3", 8192, content::uniform}, 2, r, &ran);
     CHECK(ran.count("wht.cuda.block_e4m3") == 0);
+}
+
+TEST_CASE("around wht: the largest magnitude alone") {
+    rng r(config().seed);
+    for (const char *token : {"wht:b1:b3:n4096:-y+amax", "wht:b1:b5:n16:-y+amax",
+                              "wht:f32:b3:n2048:-y+amax", "wht:i32:b2:n8192:-y+amax"}) {
+        std::set<std::string> ran;
+        check_one({token, 4096, content::small}, config().seed, r, &ran);
+        if (on_device()) CHECK(ran.count("wht.cuda.composed") == 1);
+    }
 }
 
 TEST_CASE("around wht: W19 a store in E4M3 is the transform and then the rounding, byte for byte") {

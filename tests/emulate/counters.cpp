@@ -55,6 +55,10 @@ bool awake() {
             --b.at_counters;
             release(b, t);
         }
+    if (b.ready == 0 && !b.copies.empty()) { // nobody can go on before they land
+        land(nullptr);
+        return awake();
+    }
     return b.ready > 0;
 }
 

@@ -140,17 +140,19 @@ TEST_CASE("emulated kda: chunks of 64 tokens in every order of threads") {
         if (k == 64) c.gate = PLAIT_GATE_SOFTPLUS, c.lower_bound = 0;
         check_orders(c, random);
     }
-    // So many blocks that each has 32 values; one order, as it is much for the emulator.
-    kda_call many = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, 71, 1, 1, 72, 250);
-    many.varlen = {5, 66};
+    // So many blocks that each has 32 values, by pairs or not; one order, as it is much.
     emulation::current_settings() = walking_orders[2];
-    const kda_inputs in = random_inputs(many, random);
-    const kda_results ref = kda_reference(many, in);
-    for_each_candidate(many, [&](const candidate &by) {
-        if (by.name != "kda.fwd.cuda.chunk64") return;
-        CHECK(judge(many, ref, result_of(many, in, by), by).wrong == "");
-        note_count("emulated plans of " + by.name);
-    });
+    for (const int64_t sequences : {5, 9}) {
+        kda_call many = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, 71, 1, 1, 72, 250);
+        many.varlen = {sequences, sequences == 5 ? 66 : 17};
+        const kda_inputs in = random_inputs(many, random);
+        const kda_results ref = kda_reference(many, in);
+        for_each_candidate(many, [&](const candidate &by) {
+            if (by.name != "kda.fwd.cuda.chunk64") return;
+            CHECK(judge(many, ref, result_of(many, in, by), by).wrong == "");
+            note_count("emulated plans of " + by.name);
+        });
+    }
     emulation::current_settings() = {};
 }
 

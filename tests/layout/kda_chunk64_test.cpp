@@ -1,6 +1,7 @@
 // Tiles and pairs of the chunk64 kernels of kda.
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
+#include "lib/cuda/kda/chunk64_scans_layout.h"
 
 #include <cstddef>
 #include <doctest/doctest.h>
@@ -120,11 +121,16 @@ TEST_CASE("kda chunk64: records and shared memory") {
         CHECK(s.bytes <= impl::kda64_scan_shared_most);
         CHECK(impl::kda64_tile_bytes(64, 64) <= s.f - s.m);
         for (const int at : {s.factors, s.f, s.a, s.totals, s.beta, s.scales}) CHECK(at % 128 == 0);
-        for (const int warps : {2, 4}) {
-            const impl::kda64_scan_shape shape = impl::kda64_bwd_scan_shape_of(keys, warps);
-            CHECK(shape.bytes <= impl::kda64_scan_shared_most);
-            CHECK(shape.stages >= 2);
-            CHECK(shape.stage % 16 == 0);
+        for (const int tiles : {1, 2}) {
+            if (keys != 128) continue; // not instantiated
+            for (const bool reverse : {false, true}) {
+                const impl::kda64_scans_ring ring = impl::kda64_scans_ring_of(keys, tiles, reverse);
+                CHECK(ring.bytes <= impl::kda64_scan_shared_most);
+                CHECK(ring.stages == 3); // of both directions
+                CHECK(8 * ring.stages <= ring.begin);
+                for (const int at : {ring.record, ring.stage, ring.begin, ring.share, ring.each})
+                    CHECK(at % 16 == 0);
+            }
         }
         for (const int warps : {4, 8}) {
             if (warps != 4 && keys != 128) continue; // not instantiated

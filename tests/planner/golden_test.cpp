@@ -46,7 +46,7 @@ std::string arguments(const step &s) {
         const auto a = args_of<wht_block_factor_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " scale=", a.scale, " log_k=", a.log_k, " tile=", a.rows_per_tile,
-                    " pairs=", a.pairs, " vector=", a.vector);
+                    " x_vector=", a.x_vector, " y_vector=", a.y_vector);
     }
     if (s.kernel == "wht.fused") {
         const auto a = args_of<wht_fused_args>(s);

@@ -4,11 +4,11 @@
 // either. Rows may begin at any element: all are one row of aligned vectors
 // (fwd_bct_flat_layout.h), of which a thread takes four, all loaded first; the row of each by a
 // product. A vector at the end of one row and the beginning of the next is summed with the taps of
-// both. "masked": rows begin at vectors, and masks of conv1d.fwd_masks say which taps count, a word
-// for eight tokens. Bytes: 2 elements an output, w and bias once a vector from L1. An output takes
-// about 17 issue slots (16 bits), a vector with an end of a row 60 more for its warp, masks 3 an
-// output, where 28 are free at the copy rate of an H200 (estimated: bound by memory). f32
-// accumulators, one rounding. Limits: rows < 2^31, a row from a vector to 2^30 tokens.
+// both. Bytes: 2 elements an output, w and bias once a vector from L1. An output takes about 22
+// issue slots (16 bits), a vector with an end of a row 60 more for its warp, where 28 are free at
+// the copy rate of an H200. Measured there: r = 1.07 in rows of 4099, 1.16 in rows of 511. Masks
+// looked up that way took longer than by row. f32 accumulators, one rounding. Limits: rows < 2^31,
+// a row from a vector to 2^30 tokens.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -17,7 +17,7 @@
 
 namespace plait::impl::cuda {
 
-template <scalar S, bool Masked> struct conv1d_flat_thread {
+template <scalar S> struct conv1d_flat_thread {
     using bits = typename stored<S>::bits;
     static constexpr int v = conv1d_vector(S), taps_of = conv1d_flat_taps, halo = taps_of;
     static constexpr int n = conv1d_flat_vectors, window_words = conv1d_words<S, halo + v>;
@@ -56,25 +56,27 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
         uint32_t bias;
     };
 
-    __device__ __forceinline__ taps_bits load_taps(uint32_t c) const {
+    /// Fast: taps and bias are of the type of x, SiLU follows, and no residual.
+    template <bool Fast> __device__ __forceinline__ taps_bits load_taps(uint32_t c) const {
         taps_bits r{make_uint4(0, 0, 0, 0), 0};
-        if (S == scalar::f32 || a.w_wide) {
+        if (S == scalar::f32 || (!Fast && a.w_wide)) {
             r.w = __ldg(static_cast<const uint4 *>(a.w) + c);
         } else {
             const uint2 two = __ldg(static_cast<const uint2 *>(a.w) + c);
             r.w.x = two.x, r.w.y = two.y;
         }
         if (a.bias != nullptr)
-            r.bias = S == scalar::f32 || a.bias_wide
+            r.bias = S == scalar::f32 || (!Fast && a.bias_wide)
                          ? __ldg(static_cast<const uint32_t *>(a.bias) + c)
                          : __ldg(static_cast<const uint16_t *>(a.bias) + c);
         return r;
     }
 
+    template <bool Fast>
     __device__ __forceinline__ void widen_taps(const taps_bits &r, float (&taps)[taps_of],
                                                float &bias) const {
         float w[taps_of];
-        if (S == scalar::f32 || a.w_wide) {
+        if (S == scalar::f32 || (!Fast && a.w_wide)) {
             w[0] = __uint_as_float(r.w.x), w[1] = __uint_as_float(r.w.y);
             w[2] = __uint_as_float(r.w.z), w[3] = __uint_as_float(r.w.w);
         } else if constexpr (S != scalar::f32) {
@@ -82,8 +84,8 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
         }
 #pragma unroll
         for (int d = 0; d < taps_of; ++d) taps[d] = w[taps_of - 1 - d];
-        bias = S == scalar::f32 || a.bias_wide ? __uint_as_float(r.bias)
-                                               : widen<S>(static_cast<bits>(r.bias));
+        bias = S == scalar::f32 || (!Fast && a.bias_wide) ? __uint_as_float(r.bias)
+                                                          : widen<S>(static_cast<bits>(r.bias));
     }
 
     __device__ __forceinline__ static void sum(const float (&taps)[taps_of], float bias,
@@ -98,10 +100,11 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
     }
 
     /// Outputs from `from` on belong to the next row, before which there are zeros.
+    template <bool Fast>
     __device__ __forceinline__ void next_row(uint32_t c, int from, const float *window,
                                              float *acc) const {
         float taps[taps_of], bias, samples[halo + v], other[v];
-        widen_taps(load_taps(c), taps, bias);
+        widen_taps<Fast>(load_taps<Fast>(c), taps, bias);
 #pragma unroll
         for (int j = 0; j < halo + v; ++j) samples[j] = j - halo >= from ? window[j] : 0.0f;
         sum(taps, bias, samples, other);
@@ -111,27 +114,22 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
 
     template <bool Fast>
     __device__ __forceinline__ void vector(uint32_t c, int t, const uint32_t *words,
-                                           uint32_t fields, const taps_bits &raw, bits *y) const {
+                                           const taps_bits &raw, bits *y) const {
         float taps[taps_of], bias, window[halo + v], acc[v];
-        widen_taps(raw, taps, bias);
+        widen_taps<Fast>(raw, taps, bias);
         conv1d_widen_words<S, halo + v>(words, window);
-        if constexpr (Masked) {
-            // samples in front of the row do not count
-            conv1d_compute_fields<S, v>(a, taps, bias, window, fields, acc);
+        if (t < halo) {
+#pragma unroll
+            for (int j = 0; j < halo; ++j) window[j] = t + j < halo ? 0.0f : window[j];
+        }
+        sum(taps, bias, window, acc);
+        if (t + v > length)
+            next_row<Fast>(c + 1 == a.channel_count.d ? 0 : c + 1, length - t, window, acc);
+        if constexpr (Fast) {
+#pragma unroll
+            for (int j = 0; j < v; ++j) acc[j] = conv1d_silu<S != scalar::f32>(acc[j]);
         } else {
-            if (t < halo) {
-#pragma unroll
-                for (int j = 0; j < halo; ++j) window[j] = t + j < halo ? 0.0f : window[j];
-            }
-            sum(taps, bias, window, acc);
-            if (t + v > length)
-                next_row(c + 1 == a.channel_count.d ? 0 : c + 1, length - t, window, acc);
-            if constexpr (Fast) {
-#pragma unroll
-                for (int j = 0; j < v; ++j) acc[j] = conv1d_silu<S != scalar::f32>(acc[j]);
-            } else {
-                conv1d_activate<S, v>(a, window + halo, acc);
-            }
+            conv1d_activate<S, v>(a, window + halo, acc);
         }
         store_elements<S, v == 8 ? 3 : 2>(y, 0, acc, 1.0f);
     }
@@ -143,14 +141,13 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
         const uint32_t mine = conv1d_flat_first(S, threadIdx.x, 0);
         const bits *const x = static_cast<const bits *>(a.x) + first + mine;
         bits *const y = static_cast<bits *>(a.y) + first + mine;
-        uint32_t words[n][window_words], fields[n], c[n];
+        uint32_t words[n][window_words], c[n];
         int t[n];
         unsigned whole_ones = 0; // bit i: vector i
 #pragma unroll
         for (int i = 0; i < n; ++i) {
             const uint32_t from = conv1d_flat_first(S, threadIdx.x, i);
             const place at = place_of(begin, from);
-            fields[i] = 0;
             c[i] = at.row < rows ? at.c : 0;
             t[i] = at.t;
             if (!whole(at)) continue;
@@ -159,20 +156,14 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
             conv1d_load_words<S, v>(p, words[i] + conv1d_words<S, halo>);
             // in front of the tensor there is nothing
             conv1d_load_words<S, halo>(first + from == 0 ? p : p - halo, words[i]);
-            if constexpr (Masked) {
-                const conv1d_mask_place m = conv1d_mask_place_of(at.t, taps_of);
-                const uint32_t *const row = a.masks + at.b * conv1d_masks_words(a.length, taps_of);
-                fields[i] = __ldg(row + m.word) >> m.bit;
-                if constexpr (v * taps_of < 32) fields[i] |= ~0u << v * taps_of;
-            }
         }
-        taps_bits next = load_taps(c[0]);
+        taps_bits next = load_taps<Fast>(c[0]);
 #pragma unroll
         for (int i = 0; i < n; ++i) {
             const taps_bits now = next;
-            if (i + 1 < n) next = load_taps(c[i + 1]);
+            if (i + 1 < n) next = load_taps<Fast>(c[i + 1]);
             if (whole_ones >> i & 1u)
-                vector<Fast>(c[i], t[i], words[i], fields[i], now,
+                vector<Fast>(c[i], t[i], words[i], now,
                              y + (conv1d_flat_first(S, threadIdx.x, i) - mine));
         }
         // The last vector of the tensor may end behind it.
@@ -187,13 +178,13 @@ template <scalar S, bool Masked> struct conv1d_flat_thread {
     }
 };
 
-template <scalar S, bool Masked>
-__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_flat_blocks_per_sm(Masked))
+template <scalar S>
+__global__ void __launch_bounds__(conv1d_bct_threads, conv1d_flat_blocks_per_sm)
     conv1d_fwd_bct_flat(const __grid_constant__ conv1d_fwd_args a) {
     start_successor();
-    const conv1d_flat_thread<S, Masked> self(a);
+    const conv1d_flat_thread<S> self(a);
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
-        if (a.silu && !a.residual) {
+        if (a.silu && !a.residual && (S == scalar::f32 || (!a.w_wide && !a.bias_wide))) {
             self.template block<true>(block);
         } else {
             self.template block<false>(block);

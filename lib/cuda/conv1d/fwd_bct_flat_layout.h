@@ -11,7 +11,7 @@ namespace plait::impl {
 
 constexpr int conv1d_flat_vectors = 4; ///< of a thread
 constexpr int conv1d_flat_taps = 4;
-PLAIT_HD constexpr int conv1d_flat_blocks_per_sm(bool) { return 6; }
+constexpr int conv1d_flat_blocks_per_sm = 6;
 
 /// Elements of a block.
 PLAIT_HD constexpr int conv1d_flat_elements(scalar s) {
@@ -41,12 +41,12 @@ PLAIT_HD constexpr conv1d_flat_row conv1d_flat_row_of(uint64_t n, uint64_t high,
             static_cast<uint32_t>(less ? rest - d : rest)};
 }
 
-/// "bf16.k4.flat"; with masks "bf16.k4.flat.masked".
-constexpr conv1d_name conv1d_fwd_flat_variant(scalar s, bool masked) {
+/// "bf16.k4.flat".
+constexpr conv1d_name conv1d_fwd_flat_variant(scalar s) {
     conv1d_name name{};
     int at = 0;
     conv1d_append(name, at, scalar_name(s));
-    conv1d_append(name, at, masked ? ".k4.flat.masked" : ".k4.flat");
+    conv1d_append(name, at, ".k4.flat");
     return name;
 }
 
@@ -54,14 +54,13 @@ constexpr int64_t conv1d_flat_blocks(scalar s, int64_t elements) {
     return conv1d_ceil_div(elements, conv1d_flat_elements(s));
 }
 
-constexpr conv1d_launch conv1d_fwd_bct_flat_launch(conv1d_fwd_args &a, bool masked) {
+constexpr conv1d_launch conv1d_fwd_bct_flat_launch(conv1d_fwd_args &a) {
     const int64_t blocks = conv1d_flat_blocks(a.x_type, a.batch * a.channels * a.length);
     a.of_row = conv1d_divisor_of(a.length);
     a.row_inverse = conv1d_inverse_of(a.length);
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(blocks);
-    return conv1d_fwd_launch(conv1d_fwd_flat_variant(a.x_type, masked), conv1d_bct_threads, blocks,
-                             0);
+    return conv1d_fwd_launch(conv1d_fwd_flat_variant(a.x_type), conv1d_bct_threads, blocks, 0);
 }
 
 } // namespace plait::impl

@@ -60,7 +60,7 @@ PLAIT_HD constexpr int conv1d_bct_wide_blocks_per_sm(int taps) {
 
 /// Whether there is a body for SiLU alone; without it where its registers are not there.
 PLAIT_HD constexpr bool conv1d_bct_wide_silu(scalar s, int taps) {
-    return s == scalar::bf16 || (s == scalar::f16 ? taps < 32 : taps > 8);
+    return taps == 16 || (taps == 32 && s != scalar::f16);
 }
 
 /// First token of a thread's first unit, and how far behind it there are units.
@@ -146,8 +146,9 @@ PLAIT_HD constexpr conv1d_bct_range conv1d_bct_odd_range(scalar s, int halo, int
     return range;
 }
 
-/// "bf16.k4", "bf16.k4.odd": rows begin anywhere; "bf16.k4.masked": that, and with masks.
-enum class conv1d_bct_rows { aligned, odd, masked };
+/// "bf16.k4", "bf16.k4.odd": rows begin anywhere; "bf16.k4.masked": that, and with masks; of
+/// aligned rows "bf16.k4.aligned.masked".
+enum class conv1d_bct_rows { aligned, odd, masked, aligned_masked };
 
 constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows rows) {
     conv1d_name name{};
@@ -157,6 +158,7 @@ constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows row
     conv1d_append(name, at, taps);
     if (rows == conv1d_bct_rows::odd) conv1d_append(name, at, ".odd");
     if (rows == conv1d_bct_rows::masked) conv1d_append(name, at, ".masked");
+    if (rows == conv1d_bct_rows::aligned_masked) conv1d_append(name, at, ".aligned.masked");
     return name;
 }
 
@@ -179,9 +181,11 @@ constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool ali
     a.vectors = cut.vectors;
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(blocks);
-    const conv1d_bct_rows rows = masked    ? conv1d_bct_rows::masked
-                                 : aligned ? conv1d_bct_rows::aligned
-                                           : conv1d_bct_rows::odd;
+    const bool four = conv1d_fwd_bct_taps(a.width) == 4;
+    const conv1d_bct_rows rows =
+        masked    ? (aligned && four ? conv1d_bct_rows::aligned_masked : conv1d_bct_rows::masked)
+        : aligned ? conv1d_bct_rows::aligned
+                  : conv1d_bct_rows::odd;
     return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), rows),
                              conv1d_bct_threads, blocks, 0);
 }

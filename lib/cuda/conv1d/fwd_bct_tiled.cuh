@@ -67,13 +67,30 @@ __device__ __forceinline__ void conv1d_bct_clear_samples(int t, float (&window)[
         if (t + j < Halo) window[j] = 0.0f;
 }
 
-/// Fields of the v tokens from t on, ones behind them.
-template <scalar S, int Taps>
+/// Samples in front of the first token come from a state.
+template <scalar S, int N>
+__device__ __forceinline__ void conv1d_bct_state_window(const conv1d_fwd_args &a, uint32_t b,
+                                                        uint32_t c, float (&window)[N]) {
+    const int64_t state = b * a.state_stride.b + c * a.state_stride.c;
+#pragma unroll
+    for (int d = 1; d < 4; ++d)
+        if (d < static_cast<int>(a.width))
+            window[4 - d] = conv1d_load_as<S>(
+                a.state_in, state + (a.entries - d) * a.state_stride.t, a.state_wide);
+}
+
+/// Fields of the v tokens from t on, ones behind them. Odd: vectors begin at any token.
+template <scalar S, int Taps, bool Odd>
 __device__ __forceinline__ void
 conv1d_bct_load_masks(const uint32_t *row, int t, uint32_t (&masks)[conv1d_mask_words<S, Taps>]) {
     constexpr int n = conv1d_mask_words<S, Taps>, bits = conv1d_vector(S) * Taps;
     const conv1d_mask_place at = conv1d_mask_place_of(t, Taps);
     row += at.word;
+    if constexpr (!Odd && Taps == 4) { // a word, or a half of one
+        masks[0] = __ldg(row) >> at.bit;
+        if constexpr (bits < 32) masks[0] |= ~0u << bits;
+        return;
+    }
     uint32_t low = __ldg(row);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
@@ -139,7 +156,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             if (now) plain |= 1u << i;
             if (now) conv1d_bct_load_window<S, halo, Odd>(x, t, words[i]);
             if constexpr (Masked)
-                if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
+                if (now) conv1d_bct_load_masks<S, Taps, Odd>(masks_row, t, masks[i]);
         }
         if (i0 == 0) conv1d_load_taps_by<S, Taps <= (Odd ? 8 : 16)>(a, self.c, taps, bias);
         if constexpr (!Masked || Taps == 4) done |= plain << i0;
@@ -153,8 +170,12 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                 done |= 1u << (i0 + i);
             }
             float window[halo + v], out[v];
-            if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
+            if constexpr (!Odd && !Masked)
+                conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
+            if constexpr (!Odd && !Masked && Taps == 4)
+                if (i == 0 && first == 0 && a.state_in != nullptr)
+                    conv1d_bct_state_window<S>(a, self.b, self.c, window);
             if constexpr (Masked && Taps == 4) {
                 // samples in front of the row do not count
                 conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
@@ -184,7 +205,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
         float window[halo + v], out[v];
         if (Masked && t >= range.least && t <= range.most) {
             uint32_t words[window_words];
-            conv1d_bct_load_window<S, halo, true>(x, t, words);
+            conv1d_bct_load_window<S, halo, Odd>(x, t, words);
             conv1d_widen_words<S, halo + v>(words, window);
             conv1d_bct_clear_samples<halo>(t, window);
         } else {
@@ -192,7 +213,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
         }
         if constexpr (Masked) {
             uint32_t masks[conv1d_mask_words<S, Taps>];
-            conv1d_bct_load_masks<S, Taps>(masks_row, t, masks);
+            conv1d_bct_load_masks<S, Taps, true>(masks_row, t, masks);
             conv1d_compute_masked<S, Taps, halo, v>(a, taps[0], bias[0], window, masks, out);
         } else {
             conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);

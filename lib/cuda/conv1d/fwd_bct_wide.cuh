@@ -17,17 +17,10 @@ template <scalar S, int Taps> struct conv1d_bct_wide {
 
     uint32_t words[units][conv1d_words<S, samples>];
 
-    /// Samples t - halo .. t + outputs - 1; in front of the row others. Front: those are the
-    /// tensor's.
-    __device__ __forceinline__ void load(const bits *row, int unit, int t, bool front) {
+    /// Samples t - halo .. t + outputs - 1; in front of the row others. Addresses are chosen, not
+    /// loads: values that meet behind a branch would be waited for there.
+    __device__ __forceinline__ void load(const bits *row, int unit, int t) {
         const bits *const at = row + t;
-        if (t >= halo || front) {
-#pragma unroll
-            for (int i = 0; i < samples; i += v)
-                conv1d_load_words<S, v>(at + (i - halo),
-                                        words[unit] + conv1d_words<S, v> * (i / v));
-            return;
-        }
 #pragma unroll
         for (int i = 0; i < samples; i += v)
             conv1d_load_words<S, v>(t + i >= halo ? at + (i - halo) : at,
@@ -58,11 +51,10 @@ __device__ __forceinline__ void conv1d_bct_wide_body(const conv1d_fwd_args &a,
     if (t >= length) return;
     const int stop = t + end;
     const auto whole = [&](int from) { return from < stop && from + outputs <= length; };
-    const bool front = Taps == 16 && a.rows_packed && (self.b | self.c) != 0 && length >= wide::halo;
     wide ahead;
 #pragma unroll
     for (int u = 0; u < units; ++u)
-        if (whole(t + u * stride)) ahead.load(x, u, t + u * stride, front);
+        if (whole(t + u * stride)) ahead.load(x, u, t + u * stride);
     float taps[1][Taps], bias[1];
     conv1d_load_taps_by<S, true>(a, self.c, taps, bias);
 #pragma unroll 1
@@ -73,7 +65,7 @@ __device__ __forceinline__ void conv1d_bct_wide_body(const conv1d_fwd_args &a,
 #pragma unroll
         for (int u = 0; u < units; ++u) {
             const int next = t + (units + u) * stride;
-            if (whole(next)) ahead.load(x, u, next, front);
+            if (whole(next)) ahead.load(x, u, next);
         }
 #pragma unroll
         for (int u = 0; u < units; ++u) {

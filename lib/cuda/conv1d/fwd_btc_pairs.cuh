@@ -17,15 +17,6 @@
 
 namespace plait::impl::cuda {
 
-/// A pointer that is added to token by token, not each time from where it began.
-template <class T> __device__ __forceinline__ T *conv1d_btc_step(T *p, int64_t bytes) {
-    p = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(bytes));
-#ifdef __CUDACC__
-    asm("" : "+l"(p));
-#endif
-    return p;
-}
-
 /// Taps of channels anywhere; their offsets are of 32 bits.
 template <scalar T, int V, int Taps>
 __device__ __forceinline__ void

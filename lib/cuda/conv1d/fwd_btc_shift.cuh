@@ -58,6 +58,26 @@ template <scalar S, int Residue> struct conv1d_btc_shift_thread {
     float sums[taps_of - 1][v]; ///< of the tokens to come, which lack 1, 2 and 3 samples
     uint32_t words[ahead][4];   ///< of the next tokens
 
+    /// Dense: taps, and biases, of all channels lie side by side, 16 bytes in an access.
+    __device__ __forceinline__ void load_dense_taps(const conv1d_fwd_args &a) {
+        const uint4 *const w = static_cast<const uint4 *>(a.w) + channel / 2;
+        uint4 raw[v / 2], raw_bias = make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (int i = 0; i < v / 2; ++i) raw[i] = __ldg(w + i);
+        if (a.bias != nullptr) raw_bias = __ldg(static_cast<const uint4 *>(a.bias) + channel / v);
+#pragma unroll
+        for (int i = 0; i < v / 2; ++i) {
+            float both[2 * taps_of];
+            widen_raw<S, 3>(raw[i], both);
+#pragma unroll
+            for (int d = 0; d < taps_of; ++d) {
+                taps[2 * i][d] = both[taps_of - 1 - d];
+                taps[2 * i + 1][d] = both[2 * taps_of - 1 - d];
+            }
+        }
+        widen_raw<S, 3>(raw_bias, bias);
+    }
+
     /// Half of the channels at a time: registers for all in flight are not there.
     __device__ __forceinline__ void load_taps(const conv1d_fwd_args &a) {
         constexpr int half = v / 2;
@@ -124,8 +144,22 @@ template <scalar S, int Residue> struct conv1d_btc_shift_thread {
         }
     }
 
-    /// Tokens t0 .. end - 1, and none before 0. x, y: the lane's first channel of token t0.
-    template <bool Fast>
+    /// A sample more of each channel, before the first output: sums that no output of the strip has
+    /// are left out. D: tokens before it.
+    template <int D> __device__ __forceinline__ void add_before(const uint32_t (&now)[4]) {
+        float x[v];
+        widen_raw<S, 3>(make_uint4(now[0], now[1], now[2], now[3]), x);
+#pragma unroll
+        for (int i = 0; i < v; ++i) {
+            if constexpr (D == 1) sums[0][i] = __fmaf_rn(taps[i][1], x[i], sums[1][i]);
+            if constexpr (D <= 2) sums[1][i] = __fmaf_rn(taps[i][2], x[i], sums[2][i]);
+            sums[2][i] = __fmaf_rn(taps[i][3], x[i], bias[i]);
+        }
+    }
+
+    /// Tokens t0 .. end - 1, and none before 0. x, y: the lane's first channel of token t0. Inner:
+    /// all tokens of the strip, and those before it, are of a row, and all the warp's channels.
+    template <bool Inner>
     __device__ __forceinline__ void strip(const conv1d_fwd_args &a, const bits *x, bits *y, int t0,
                                           int end, bool last_row) {
         const int64_t x_step = a.x_stride.t * static_cast<int64_t>(sizeof(bits));
@@ -133,10 +167,12 @@ template <scalar S, int Residue> struct conv1d_btc_shift_thread {
         const int lane = static_cast<int>(threadIdx.x % 32);
         // Vectors with a channel in them; those behind them are not the tensor's behind its end.
         const auto there = [&](int t, int shift) {
+            if constexpr (Inner) return true;
             const int behind = last_row && t + 1 == length ? v : 1;
-            return t >= 0 && channel - shift + behind <= channels;
+            return t >= 0 && t < end && channel - shift + behind <= channels;
         };
-        uint32_t before[taps_of - 1][4];
+        if constexpr (!Inner) load_taps(a); // few do: no registers for loads of both kinds
+        uint32_t before[taps_of - 1][4], now[4];
         const bits *from = x;
 #pragma unroll
         for (int d = 1; d < taps_of; ++d) {
@@ -148,46 +184,44 @@ template <scalar S, int Residue> struct conv1d_btc_shift_thread {
 #pragma unroll
         for (int i = 0; i < ahead; ++i) {
             const int shift = conv1d_shift_of(Residue, i);
-            load(from - shift, t0 + i < end && there(t0 + i, shift), words[i]);
+            load(from - shift, there(t0 + i, shift), words[i]);
             from = conv1d_btc_step(from, x_step);
         }
-        load_taps(a);
-#pragma unroll
-        for (int d = taps_of - 1; d > 0; --d) {
-            uint32_t now[4];
-            float sample[v], out[v];
-            conv1d_shift_in(before[d - 1], conv1d_shift_of(Residue, -d), now);
-#pragma unroll
-            for (int i = 0; d == taps_of - 1 && i < v; ++i)
-                sums[0][i] = sums[1][i] = sums[2][i] = bias[i];
-            add(now, sample, out);
-        }
+        if constexpr (Inner) load_dense_taps(a);
+        conv1d_shift_in(before[2], conv1d_shift_of(Residue, -3), now);
+        add_before<3>(now);
+        conv1d_shift_in(before[1], conv1d_shift_of(Residue, -2), now);
+        add_before<2>(now);
+        conv1d_shift_in(before[0], conv1d_shift_of(Residue, -1), now);
+        add_before<1>(now);
         const bool inside = channel + v <= channels && lane < 31 && (lane > 0 || channel == 0);
         const bool edge = channel == 0 || channel + v > channels;
 #pragma unroll 1
         for (int t = t0; t < end; t += n) {
+            const bool more = t + n < end; // of the whole warp, as all that is decided of tokens
 #pragma unroll
             for (int i = 0; i < n; ++i) {
                 const int shift = conv1d_shift_of(Residue, i);
-                uint32_t now[4];
                 float sample[v], out[v];
                 conv1d_shift_in(words[i % ahead], shift, now);
                 add(now, sample, out);
-                if (t + i + ahead < end) {
-                    const int next = conv1d_shift_of(Residue, i + ahead);
-                    load(from - next, there(t + i + ahead, next), words[i % ahead]);
-                    from = conv1d_btc_step(from, x_step);
-                }
-                if (t + i >= 0 && t + i < end) { // of the whole warp
+                const int next = conv1d_shift_of(Residue, i + ahead);
+                load(from - next, (i + ahead < n || more) && there(t + i + ahead, next),
+                     words[i % ahead]);
+                from = conv1d_btc_step(from, x_step);
 #pragma unroll
-                    for (int j = 0; j < v; ++j)
-                        out[j] = Fast ? conv1d_silu<true>(out[j])
-                                      : conv1d_finish<true>(out[j], a.silu, a.residual, sample[j]);
-                    uint32_t pairs[4], shifted[4];
+                for (int j = 0; j < v; ++j)
+                    out[j] = Inner ? conv1d_silu<true>(out[j])
+                                   : conv1d_finish<true>(out[j], a.silu, a.residual, sample[j]);
+                uint32_t pairs[4], shifted[4];
 #pragma unroll
-                    for (int k = 0; k < 4; ++k)
-                        pairs[k] = round_pair<S>(out[2 * k], out[2 * k + 1]);
-                    conv1d_shift_out(pairs, shift, shifted);
+                for (int k = 0; k < 4; ++k) pairs[k] = round_pair<S>(out[2 * k], out[2 * k + 1]);
+                conv1d_shift_out(pairs, shift, shifted);
+                if constexpr (Inner) {
+                    if (inside)
+                        __stcs(reinterpret_cast<uint4 *>(y - shift),
+                               make_uint4(shifted[0], shifted[1], shifted[2], shifted[3]));
+                } else if (t + i >= 0 && t + i < end) {
                     store(y - shift, shifted, inside && (shift == 0 || channel > 0), edge, shift);
                 }
                 y = conv1d_btc_step(y, y_step);
@@ -222,8 +256,15 @@ __global__ void __launch_bounds__(conv1d_btc_threads, conv1d_shift_blocks_per_sm
         bits *const y =
             static_cast<bits *>(a.y) + b * a.y_stride.b + t * a.y_stride.t + self.channel;
         const bool last_row = b + 1 == a.batch;
-        if (a.silu && !a.residual) {
-            self.template strip<true>(a, x, y, t, end, last_row);
+        // One value for the warp, as the compiler sees it too.
+        const int first =
+            __shfl_sync(conv1d_shift_lanes,
+                        self.channel - static_cast<int>(threadIdx.x % 32) * conv1d_shift_vector, 0);
+        const int t_of_warp = __shfl_sync(conv1d_shift_lanes, t, 0);
+        if (a.w_dense && a.silu && !a.residual && first > 0 &&
+            first + 32 * conv1d_shift_vector <= self.channels && t_of_warp >= 3 &&
+            t_of_warp + conv1d_shift_strip < length) {
+            self.template strip<true>(a, x, y, t_of_warp, t_of_warp + conv1d_shift_strip, last_row);
         } else {
             self.template strip<false>(a, x, y, t, end, last_row);
         }

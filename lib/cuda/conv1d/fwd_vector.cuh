@@ -6,7 +6,6 @@
 #include "lib/cuda/conv1d/fwd_bct_layout.h"
 #include "lib/cuda/conv1d/fwd_element.cuh"
 #include "lib/cuda/conv1d/fwd_masks_layout.h"
-#include "lib/cuda/conv1d/store_part.cuh"
 
 namespace plait::impl::cuda {
 
@@ -56,7 +55,8 @@ __device__ __forceinline__ void conv1d_widen_words(const uint32_t *words, float 
     }
 }
 
-/// N values to tokens first .., which lie at a multiple of 16 bytes, those inside the row.
+/// N values to tokens first .., vectors where the 16 bytes lie inside the row, else one by one:
+/// fewer accesses by pieces of a vector took longer, by what they decide.
 template <scalar S, int N>
 __device__ __forceinline__ void conv1d_store_tokens(typename stored<S>::bits *row, int first,
                                                     int length, const float *values) {
@@ -69,8 +69,15 @@ __device__ __forceinline__ void conv1d_store_tokens(typename stored<S>::bits *ro
             store_elements<S, log_v>(row, t, values + i, 1.0f);
             continue;
         }
-        const int from = t < 0 ? -t : 0, to = length - t < v ? length - t : v;
-        if (from < to) conv1d_store_part<S>(row + t, from, to, values + i);
+#pragma unroll
+        for (int j = 0; j < v; ++j) {
+            if (t + j < 0 || t + j >= length) continue;
+            if constexpr (S == scalar::f32) {
+                row[t + j] = __float_as_uint(values[i + j]);
+            } else {
+                row[t + j] = round_half<S>(values[i + j]);
+            }
+        }
     }
 }
 

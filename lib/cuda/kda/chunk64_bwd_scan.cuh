@@ -2,6 +2,7 @@
 // du = A^T DO + kR dS, w = M^T du, dv = beta w, dS = gamma dS + q+^T DO - k+^T dv.
 //   layout   that of kda.chunk64_fwd_scan: dS^T in accumulators, 16 values to a warp, nothing of a
 //            step leaves it; DO^T is A of both products that it enters, read transposed
+//   loads    those of kda.chunk64_fwd_scan, with DO where V is: warps meet at no barrier
 //   keeps    dS behind each chunk, and w, as bf16, for kda.chunk64_grad
 //   precise  dS and all sums f32; operands bf16, of du also the rest; dv rounded once
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
@@ -75,11 +76,34 @@ kda64_store_columns(const kda_view &v, void *base, int64_t at, int count, int64_
     }
 }
 
+/// A warp's 16 values of DO of a chunk as bf16, 0 where nothing is.
+__device__ __forceinline__ void kda64_fetch_columns(const kda_view &v, const void *base, int64_t at,
+                                                    int count, int64_t value, int64_t dim_v,
+                                                    bool vector, int lane, char *tile) {
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+        const int row = lane / 2 + 16 * x, column = lane % 2 * 8;
+        const int left =
+            row < count ? static_cast<int>(min(dim_v - value - column, int64_t(8))) : 0;
+        const int64_t from = left > 0 ? at + row * v.t + (value + column) * v.c : 0;
+        char *to = tile + kda64_at(16, row, column);
+        if (vector) { // left is 8 or none
+            async_copy<16>(shared_at_of(to), static_cast<const uint16_t *>(base) + from, left > 0);
+            continue;
+        }
+#pragma unroll 1
+        for (int i = 0; i < 8; ++i)
+            reinterpret_cast<uint16_t *>(to)[i] =
+                i < left ? round_half<scalar::bf16>(kda_load(base, from + i * v.c, v.type))
+                         : uint16_t(0);
+    }
+}
+
 template <int Keys, int Warps>
 __global__ void __launch_bounds__(32 * Warps, 1)
     kda_chunk64_bwd_scan(const __grid_constant__ kda_chunk64_bwd_scan_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    constexpr kda64_scan_shape shape = kda64_bwd_scan_shape_of(Keys, Warps);
+    constexpr kda64_forward_shape shape = kda64_bwd_scan_shape_of(Keys, Warps);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int ahead = shape.stages - 1;
     static_assert(ahead > 0);
@@ -89,8 +113,10 @@ __global__ void __launch_bounds__(32 * Warps, 1)
     const int warp = static_cast<int>(threadIdx.x / 32);
     const kda_problem &p = a.p;
     const int slices = a.slices;
+    uint64_t *left_by = counters + shape.stages; // all warps, before a stage is filled again
     if (threadIdx.x == 0)
-        for (int i = 0; i < shape.stages; ++i) counter_init(counters + i);
+        for (int i = 0; i < shape.stages; ++i)
+            counter_init(counters + i), counter_init(left_by + i, Warps);
     __syncthreads();   // counters are there
     uint32_t used = 0; // chunks behind this block
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
@@ -111,31 +137,40 @@ __global__ void __launch_bounds__(32 * Warps, 1)
         };
         const auto fill = [&](int64_t number) { // 0: the last
             const int64_t c = chunks - 1 - number;
+            if (c < 0 || threadIdx.x != 0) return;
+            const uint32_t all = used + static_cast<uint32_t>(number);
+            uint64_t *counter = counters + all % shape.stages;
+            if (all >= shape.stages)
+                counter_wait(left_by + all % shape.stages, (all / shape.stages - 1) & 1);
+            counter_expect(counter, static_cast<uint32_t>(r.bytes));
+            bulk_load(shared + all % shape.stages * shape.record,
+                      a.records + (record + c * p.value_heads) * r.bytes,
+                      static_cast<uint32_t>(r.bytes), counter);
+        };
+        const auto fetch = [&](int64_t number) {
+            const int64_t c = chunks - 1 - number;
             if (c >= 0) {
-                const uint32_t all = used + static_cast<uint32_t>(number);
-                char *stage = shared + all % shape.stages * shape.stage;
-                if (threadIdx.x == 0) {
-                    uint64_t *counter = counters + all % shape.stages;
-                    counter_expect(counter, static_cast<uint32_t>(r.bytes));
-                    bulk_load(stage, a.records + (record + c * p.value_heads) * r.bytes,
-                              static_cast<uint32_t>(r.bytes), counter);
-                }
-                kda64_load_values<shape.values, 32 * Warps, true>(
+                const int thread = kda64_anew(static_cast<int>(threadIdx.x));
+                kda64_fetch_columns(
                     p.d_o, a.d_o, kda_at(p.d_o, w.row, w.begin + c * kda64_rows, hv), rows(c),
-                    first, p.dim_v, a.vector, stage + shape.record);
+                    value, p.dim_v, a.vector, thread % 32,
+                    shared + shape.v + (thread / 32 * 2 + number % 2) * kda64_warp_values);
             }
             async_commit();
         };
         __syncthreads(); // the stages of the sequence before are read
         for (int c = 0; c < ahead; ++c) fill(c);
+        fetch(0);
         for (int64_t number = 0; number < chunks; ++number) {
             const int64_t c = chunks - 1 - number;
             const uint32_t all = used + static_cast<uint32_t>(number);
-            const char *stage = shared + all % shape.stages * shape.stage;
+            const char *stage = shared + all % shape.stages * shape.record;
+            // No barrier: warps drift apart, so that one multiplies while another packs and stores.
             counter_wait(counters + all % shape.stages, all / shape.stages & 1);
-            async_wait<ahead - 1>();
-            __syncthreads(); // DO is there; the stage of the chunk before is read
             fill(number + ahead);
+            fetch(number + 1);
+            async_wait<1>(); // DO of this chunk
+            __syncwarp();    // of all lanes
             const int64_t at = record + c * p.value_heads;
             const int lane = kda64_anew(own_lane);
             kda64_keep<Keys>(a.gradients + at * kda64_tile_bytes(slices * shape.values, Keys),
@@ -143,9 +178,9 @@ __global__ void __launch_bounds__(32 * Warps, 1)
             uint32_t d_o[4][4], packed[4][4], rest[4][4];
 #    pragma unroll
             for (int k = 0; k < 4; ++k)
-                load_matrices_transposed(d_o[k],
-                                         stage + shape.record +
-                                             kda64_at_at(shape.values, 16 * k, 16 * warp, lane));
+                load_matrices_transposed(d_o[k], shared + shape.v +
+                                                     (warp * 2 + number % 2) * kda64_warp_values +
+                                                     kda64_at_at(16, 16 * k, 0, lane));
             float x[8][mma_items_d] = {}, y[8][mma_items_d] = {};
             kda64_through_keys<Keys, false>(stage + r.kr, lane, s, x);
             kda64_through_triangle<false>(stage + r.a, lane, d_o, d_o, x);
@@ -177,6 +212,8 @@ __global__ void __launch_bounds__(32 * Warps, 1)
                 for (int i = 0; i < 4; ++i) packed[k][i] = negate_pair(packed[k][i]);
             }
             kda64_add_rows<Keys>(stage + r.k, lane, packed, s);
+            __syncwarp(); // of all lanes
+            if (threadIdx.x % 32 == 0) counter_arrive(left_by + all % shape.stages);
         }
         used += static_cast<uint32_t>(chunks);
         if (a.dstate_in != nullptr)

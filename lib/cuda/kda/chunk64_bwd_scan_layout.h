@@ -21,15 +21,8 @@ struct kda_chunk64_bwd_scan_args {
     bool vector; ///< 8 values of DO are an aligned access of bf16
 };
 
-PLAIT_HD constexpr kda64_scan_shape kda64_bwd_scan_shape_of(int keys, int warps) {
-    kda64_scan_shape s{};
-    s.values = 16 * warps;
-    s.record = kda64_record_of(keys).bytes;
-    s.stage = s.record + kda64_tile_bytes(kda64_rows, s.values);
-    s.stages = 3 * s.stage + 64 <= kda64_scan_shared_most ? 3 : 2;
-    s.counters = s.stages * s.stage;
-    s.bytes = s.counters + 64;
-    return s;
+PLAIT_HD constexpr kda64_forward_shape kda64_bwd_scan_shape_of(int keys, int warps) {
+    return kda64_forward_shape_of(keys, warps);
 }
 
 inline kda_launch kda_chunk64_bwd_scan_launch(kda_chunk64_bwd_scan_args &a, int warps) {

@@ -6,31 +6,6 @@
 
 namespace plait::impl::cuda {
 
-/// A warp's tokens of V of a chunk, 0 where nothing is.
-template <int Tiles>
-__device__ __forceinline__ void kda64_split_fetch(const kda_chunk64_fwd_scan_args &a, int64_t at,
-                                                  int count, int64_t value, int lane, char *tile) {
-    const kda_view &v = a.p.v;
-    const int row = lane / 2, column = lane % 2 * 8;
-#pragma unroll
-    for (int tile_of = 0; tile_of < Tiles; ++tile_of) {
-        const int64_t from_value = value + 16 * tile_of + column;
-        const int left =
-            row < count ? static_cast<int>(min(a.p.dim_v - from_value, int64_t(8))) : 0;
-        const int64_t from = left > 0 ? at + row * v.t + from_value * v.c : 0;
-        char *to = tile + tile_of * kda64_words + kda64_at(16, row, column);
-        if (a.vector) { // left is 8 or none
-            async_copy<16>(shared_at_of(to), static_cast<const uint16_t *>(a.v) + from, left > 0);
-            continue;
-        }
-#pragma unroll 1
-        for (int i = 0; i < 8; ++i)
-            reinterpret_cast<uint16_t *>(to)[i] =
-                i < left ? static_cast<uint16_t>(kda_load_bits(a.v, from + i * v.c, v.type))
-                         : uint16_t(0);
-    }
-}
-
 __device__ __forceinline__ void kda64_put_words(shared_at at, const uint32_t (&w)[4]) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(w[0]), "r"(w[1]),
@@ -41,18 +16,18 @@ __device__ __forceinline__ void kda64_put_words(shared_at at, const uint32_t (&w
 #endif
 }
 
-/// r = beta (v - x) of a tile of 16 values and 16 tokens, words of V in the order of ldmatrix.
+/// beta v of a tile of 16 values and 16 tokens, words of V in the order of ldmatrix.
 template <scalar S>
-__device__ __forceinline__ void kda64_tile_residual(const float2 (&beta)[2], const uint32_t (&v)[4],
-                                                    float (&x)[2][mma_items_d]) {
+__device__ __forceinline__ void kda64_tile_asked(const float2 (&beta)[2], const uint32_t (&v)[4],
+                                                 float (&asked)[2][mma_items_d]) {
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
 #pragma unroll
         for (int high = 0; high < 2; ++high) {
             float v0, v1;
             widen_pair<S>(v[2 * n + high], v0, v1);
-            x[n][2 * high] = beta[n].x * (v0 - x[n][2 * high]);
-            x[n][2 * high + 1] = beta[n].y * (v1 - x[n][2 * high + 1]);
+            asked[n][2 * high] = beta[n].x * v0;
+            asked[n][2 * high + 1] = beta[n].y * v1;
         }
     }
 }
@@ -91,7 +66,8 @@ __device__ __forceinline__ float2 kda64_load_two(shared_at at) {
     return make_float2(__uint_as_float(w[0]), __uint_as_float(w[1]));
 }
 
-/// The chain: from state to state, by four warps.
+/// The chain: from state to state, by four warps. What a warp has made itself it multiplies before
+/// the barrier, what the others have made behind it, from the next warp on.
 template <int Keys, int Tiles, bool Pair>
 __device__ __forceinline__ void
 kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_split_run &run,
@@ -100,10 +76,10 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
     constexpr int stages = kda64_split_rings_of(Tiles, Pair).first;
     constexpr int kept = kda64_split_rings_of(Tiles, Pair).words;
     constexpr kda64_record r = kda64_record_of(Keys);
-    constexpr int keys = Keys / kda64_chain_warps; // of a warp
-    constexpr int threads = 32 * kda64_chain_warps;
+    constexpr int warps = kda64_chain_warps, threads = 32 * warps;
+    constexpr int keys = Keys / warps, own = keys / 16; // of a warp, and in steps of 16
     constexpr int apart = Tiles == 1 ? 2 : 1; // sums of a product that do not wait for another
-    constexpr int batch = Keys / 16 / Tiles;  // words of S that wait in registers
+    constexpr bool ahead = Tiles == 1;        // beta V waits in registers, else V does
     constexpr int state_words = kda64_words * Tiles * (Keys / 16);
     constexpr int tile_words = kda64_words * 4; // of R and of U
     const kda_problem &p = a.p;
@@ -115,161 +91,193 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
                                    int64_t(keys) * warp * p.state_in.k,
                                run.first + 16 * tile, p.dim_k - keys * warp, p.dim_v, lane,
                                s[tile]);
-    // This warp's places in a stage: rows of k+ and of M, keys of kR; and in what is handed over.
+    // Places in a stage, and of what warps hand over; those of warp (warp + j) % 4 have number j.
     const int column = lane % 4 * 2;
     const shared_at base = shared_at_of(shared);
-    shared_at at_k[4], at_m[4], at_kr[keys / 16];
+    int at_k[warps], at_m[warps];
+    shared_at at_words[warps], at_states[warps];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-        at_k[k] = kda64_kept(
-            base + kda64_from(Keys, r.k + kda64_at_b(Keys, 16 * warp, 0, lane), 0, 16 * k));
-        at_m[k] =
-            kda64_kept(base + kda64_from(64, r.m + kda64_at_b(64, 16 * warp, 0, lane), 0, 16 * k));
+    for (int j = 0; j < warps; ++j) {
+        const int other = (warp + j) % warps;
+        at_k[j] = kda64_anew(r.k + kda64_at_b(Keys, 16 * warp, keys * other, lane));
+        at_m[j] = kda64_anew(r.m + kda64_at_b(64, 16 * warp, 16 * other, lane));
+        at_words[j] = kda64_kept(base + 16 * lane + kda64_words * other);
+        at_states[j] = kda64_kept(base + shape.state + 16 * lane + kda64_words * own * other);
     }
-#pragma unroll
-    for (int j = 0; j < keys / 16; ++j)
-        at_kr[j] = kda64_kept(base + r.kr + kda64_at_bt(Keys, 0, keys * warp + 16 * j, lane));
+    const int at_kr = kda64_anew(r.kr + kda64_at_bt(Keys, 0, keys * warp, lane));
     const shared_at at_beta = kda64_kept(base + r.beta + 4 * (16 * warp + column));
     const shared_at at_gamma = kda64_kept(base + r.gamma + 4 * (keys * warp + column));
-    const shared_at at_words = kda64_kept(base + 16 * lane);
-    const shared_at at_own = kda64_kept(at_words + kda64_words * warp);
-    const shared_at at_state =
-        kda64_kept(at_words + shape.state + kda64_words * (keys / 16) * warp);
-    const int own_v = shape.v + warp * kda64_split_v * Tiles * kda64_words;
-    const shared_at at_v = kda64_kept(base + own_v + kda64_at_b(16, 0, 0, lane));
-    uint32_t within[4]; // what M has beside its diagonal
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-        within[k] = k != warp                ? ~0u
-                    : lane / 4 == column     ? 0xffff0000u
-                    : lane / 4 == column + 1 ? 0x0000ffffu
-                                             : ~0u;
-    int64_t v_at = kda_at(p.v, run.w.row, run.w.begin, run.hv) + 16 * warp * p.v.t;
-    const auto fetch = [&](int c) {
-        if (c < run.chunks) {
-            kda64_split_fetch<Tiles>(a, v_at, run.tokens(c) - 16 * warp, run.first, lane,
-                                     shared + own_v + c % kda64_split_v * Tiles * kda64_words);
-            v_at += kda64_rows * p.v.t;
-        }
-        async_commit();
-    };
-    uint32_t own_state[Tiles][keys / 16][4];
+    const shared_at at_v = kda64_kept(base + shape.v + warp * kda64_split_v * Tiles * kda64_words +
+                                      kda64_at_b(16, 0, 0, lane));
+    // What M has beside its diagonal.
+    const uint32_t within = lane / 4 == column       ? 0xffff0000u
+                            : lane / 4 == column + 1 ? 0x0000ffffu
+                                                     : ~0u;
+    uint32_t own_state[Tiles][own][4];
     const auto put_state = [&](uint32_t n) {
-        const shared_at to = at_state + n % 2 * state_words;
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
 #pragma unroll
-            for (int k = 0; k < keys / 16; ++k) {
+            for (int k = 0; k < own; ++k) {
                 kda64_pack(s[tile][2 * k], s[tile][2 * k + 1], own_state[tile][k]);
-                kda64_put_words(to + kda64_words * (tile * (Keys / 16) + k), own_state[tile][k]);
+                kda64_put_words(at_states[0] + n % 2 * state_words +
+                                    kda64_words * (tile * (Keys / 16) + k),
+                                own_state[tile][k]);
             }
         }
     };
-    uint32_t rows[Keys / 16][4];
-    const auto load_rows = [&](int stage) {
-        shared_at from[4];
+    // What a chunk needs first, in two parts, of which each finds shared memory idle.
+    uint32_t rows[Keys / 16][4], m[warps][4], v[Tiles][4];
+    float2 beta[2];
+    const auto load_rows = [&](int at, int half) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) from[k] = at_k[k] + stage;
-#pragma unroll
-        for (int k = 0; k < Keys / 16; ++k)
-            kda64_load_tile<false>(rows[k], from[k % 4] + k / 4 * 128);
-    };
-    const auto add_apart = [&](float(&x)[apart][Tiles][2][mma_items_d], int tile) {
-        if constexpr (apart > 1) {
-#pragma unroll
-            for (int i = 0; i < 2 * mma_items_d; ++i)
-                x[0][tile][i / 4][i % 4] += x[1][tile][i / 4][i % 4];
+        for (int k = 0; k < Keys / 32; ++k) {
+            const int i = Keys / 32 * half + k;
+            kda64_load_tile<false>(rows[i], base + at +
+                                                kda64_from(Keys, at_k[(Keys / 32 * half + k) / own],
+                                                           0, 16 * (i % own)));
         }
     };
-    int stage = static_cast<int>(run.used % stages) * shape.first; // bytes
-#pragma unroll
-    for (int c = 0; c < kda64_split_v - 1; ++c) fetch(c);
-    if (run.chunks > 0) {
-        put_state(run.used);
-        counters.wait_first(run.used);
-        load_rows(stage);
-    }
-#pragma unroll 1
-    for (int c = 0; c < run.chunks; ++c) {
-        const uint32_t n = run.used + static_cast<uint32_t>(c);
-        part_barrier(1, threads); // S is there
-        // x = S^T k+^T of this warp's tokens.
-        float x[apart][Tiles][2][mma_items_d] = {};
-        uint32_t m[4][4], kr[4][keys / 16][4], v[Tiles][4];
-        float2 beta[2], gamma[keys / 8];
-#pragma unroll
-        for (int first = 0; first < Keys / 16; first += batch) {
-            uint32_t words[batch][Tiles][4];
-#pragma unroll
-            for (int k = 0; k < batch; ++k) {
-#pragma unroll
-                for (int tile = 0; tile < Tiles; ++tile)
-                    load_words<4>(at_words + n % 2 * state_words + shape.state +
-                                      kda64_words * (tile * (Keys / 16) + first + k),
-                                  words[k][tile]);
-            }
-#pragma unroll
-            for (int k = 0; k < batch; ++k) {
-#pragma unroll
-                for (int tile = 0; tile < Tiles; ++tile) {
-#pragma unroll
-                    for (int i = 0; i < 2; ++i)
-                        mma_add<scalar::bf16>(x[k % apart][tile][i], words[k][tile],
-                                              {rows[first + k][2 * i], rows[first + k][2 * i + 1]});
-                }
-            }
-        }
-        char *there = shared + shape.words + n % kept * kda64_chunk_words(Keys, Tiles) + 16 * lane;
-        if constexpr (Pair) {
-#pragma unroll
-            for (int tile = 0; tile < Tiles; ++tile) {
-#pragma unroll
-                for (int k = 0; k < keys / 16; ++k)
-                    kda64_send_words(there +
-                                         kda64_words * (tile * (Keys / 16) + keys / 16 * warp + k),
-                                     own_state[tile][k], counters.full(n));
-            }
-        }
-        // What is needed later comes while products are made.
-        async_wait<kda64_split_v - 2>();
-        __syncwarp(); // V of all lanes
+    const auto load_first = [&](int at, int c) {
+        load_rows(at, 0);
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile)
             kda64_load_tile<true>(v[tile], at_v + (c % kda64_split_v * Tiles + tile) * kda64_words);
 #pragma unroll
-        for (int i = 0; i < 2; ++i) beta[i] = kda64_load_two(at_beta + stage + 32 * i);
+        for (int i = 0; i < 2; ++i) beta[i] = kda64_load_two(at_beta + at + 32 * i);
+    };
+    const auto load_second = [&](int at) {
+        load_rows(at, 1);
 #pragma unroll
-        for (int k = 0; k < 4; ++k) kda64_load_tile<false>(m[k], at_m[k] + stage);
-#pragma unroll
-        for (int i = 0; i < keys / 8; ++i) gamma[i] = kda64_load_two(at_gamma + stage + 32 * i);
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-#pragma unroll
-            for (int j = 0; j < keys / 16; ++j)
-                kda64_load_tile<true>(kr[k][j], at_kr[j] + stage + kda64_tile_bytes(16 * k, Keys));
-        }
-        fetch(c + kda64_split_v - 1);
-        // r = beta (V - x)
+        for (int j = 0; j < warps; ++j) kda64_load_tile<false>(m[j], base + at + at_m[j]);
+    };
+    float asked[Tiles][2][mma_items_d];
+    const auto ask = [&] {
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
-            add_apart(x, tile);
             if (p.v.type == scalar::bf16)
-                kda64_tile_residual<scalar::bf16>(beta, v[tile], x[0][tile]);
+                kda64_tile_asked<scalar::bf16>(beta, v[tile], asked[tile]);
             else
-                kda64_tile_residual<scalar::f16>(beta, v[tile], x[0][tile]);
-            uint32_t words[4];
-            kda64_pack(x[0][tile][0], x[0][tile][1], words);
-            kda64_put_words(at_own + shape.residual + tile_words * tile, words);
+                kda64_tile_asked<scalar::f16>(beta, v[tile], asked[tile]);
         }
-        part_barrier(1, threads); // R is there
-        // u = r + (M - I) r, the first of which is exact.
-        uint32_t words[4][Tiles][4];
+    };
+    int stage = static_cast<int>(run.used % stages) * shape.first; // bytes
+    if (run.chunks > 0) {
+        put_state(run.used);
+        counters.wait_first(run.used);
+        load_first(stage, 0);
+        load_second(stage);
+        if constexpr (ahead) ask();
+    }
+#pragma unroll 1
+    for (int c = 0; c < run.chunks; ++c) {
+        const uint32_t n = run.used + static_cast<uint32_t>(c);
+        // x = S^T k+^T of this warp's tokens.
+        float x[apart][Tiles][2][mma_items_d] = {};
+        const auto through = [&](int k, const uint32_t(&words)[4], int tile) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+            for (int i = 0; i < 2; ++i)
+                mma_add<scalar::bf16>(x[k % apart][tile][i], words,
+                                      {rows[k][2 * i], rows[k][2 * i + 1]});
+        };
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile) {
+#pragma unroll
+            for (int k = 0; k < own; ++k) through(k, own_state[tile][k], tile);
+        }
+        part_barrier(1, threads); // S is there
+        uint32_t kr[warps][own][4];
+        float2 gamma[keys / 8];
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile) {
+            uint32_t words[warps - 1][own][4];
+#pragma unroll
+            for (int j = 1; j < warps; ++j) {
+#pragma unroll
+                for (int k = 0; k < own; ++k)
+                    load_words<4>(at_states[j] + n % 2 * state_words +
+                                      kda64_words * (tile * (Keys / 16) + k),
+                                  words[j - 1][k]);
+            }
+#pragma unroll
+            for (int j = 1; j < warps; ++j) {
+#pragma unroll
+                for (int k = 0; k < own; ++k) through(own * j + k, words[j - 1][k], tile);
+            }
+        }
+        char *there = shared + shape.words + n % kept * kda64_chunk_words(Keys, Tiles) + 16 * lane;
+        // What is needed later comes while products are made.
+#pragma unroll
+        for (int j = 0; j < warps; ++j) {
+#pragma unroll
+            for (int k = 0; k < own; ++k)
+                kda64_load_tile<true>(
+                    kr[j][k], base + stage + kda64_tile_bytes(16, Keys) * ((warp + j) % warps) +
+                                  kda64_from(Keys, at_kr, 0, 16 * k));
+        }
+#pragma unroll
+        for (int i = 0; i < keys / 8; ++i) gamma[i] = kda64_load_two(at_gamma + stage + 32 * i);
+        // r = beta V - beta x, u = r + (M - I) r, the first of which is exact.
+        const auto add_apart = [&](int tile) {
+            if constexpr (apart > 1) {
+#pragma unroll
+                for (int i = 0; i < 2 * mma_items_d; ++i) {
+                    x[0][tile][i / 4][i % 4] += x[1][tile][i / 4][i % 4];
+                    x[1][tile][i / 4][i % 4] = 0;
+                }
+            }
+        };
+        const auto solve = [&](int j, const uint32_t(&words)[4], int tile) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                mma_add<scalar::bf16>(x[j % apart][tile][i], words, {m[j][2 * i], m[j][2 * i + 1]});
+        };
+        if constexpr (!ahead) ask();
+        uint32_t made[Tiles][4];
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile) {
+            add_apart(tile);
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+#pragma unroll
+                for (int e = 0; e < mma_items_d; ++e)
+                    x[0][tile][i][e] = __fmaf_rn(e % 2 == 0 ? -beta[i].x : -beta[i].y,
+                                                 x[0][tile][i][e], asked[tile][i][e]);
+            }
+            kda64_pack(x[0][tile][0], x[0][tile][1], made[tile]);
+            kda64_put_words(at_words[0] + shape.residual + tile_words * tile, made[tile]);
+        }
+        m[0][0] &= within, m[0][3] &= within;
+#pragma unroll
+        for (int tile = 0; tile < Tiles; ++tile) solve(0, made[tile], tile);
+        part_barrier(1, threads); // R is there
+        uint32_t words[warps - 1][Tiles][4];
+#pragma unroll
+        for (int j = 1; j < warps; ++j) {
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile)
-                load_words<4>(at_words + shape.residual + tile_words * tile + kda64_words * k,
-                              words[k][tile]);
+                load_words<4>(at_words[j] + shape.residual + tile_words * tile, words[j - 1][tile]);
+        }
+        if constexpr (Pair) {
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) {
+#pragma unroll
+                for (int k = 0; k < own; ++k)
+                    kda64_send_words(there + kda64_words * (tile * (Keys / 16) + own * warp + k),
+                                     own_state[tile][k], counters.full(n));
+            }
+        }
+        // The first warp waits for all, that S of the next chunk may take a place again.
+        if (warp == 0 && n + 1 >= kept) counters.wait_done(n + 1 - kept);
+#pragma unroll
+        for (int j = 1; j < warps; ++j) {
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) solve(j, words[j - 1][tile], tile);
+        }
+        stage = stage == (stages - 1) * shape.first ? 0 : stage + shape.first;
+        if (c + 1 < run.chunks) {
+            counters.wait_first(n + 1);
+            load_first(stage, c + 1);
         }
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
@@ -279,65 +287,48 @@ kda64_split_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_
                 y[0] *= gamma[t].x, y[1] *= gamma[t].y;
                 y[2] *= gamma[t].x, y[3] *= gamma[t].y;
             }
-#pragma unroll
-            for (int i = 0; i < 2 * mma_items_d && apart > 1; ++i)
-                x[apart - 1][tile][i / 4][i % 4] = 0;
         }
+        // s = gamma s + u^T kR
+        const auto write = [&](int j, const uint32_t(&w)[4], int tile) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            m[k][0] &= within[k], m[k][3] &= within[k];
-#pragma unroll
-            for (int tile = 0; tile < Tiles; ++tile) {
-#pragma unroll
-                for (int i = 0; i < 2; ++i)
-                    mma_add<scalar::bf16>(x[k % apart][tile][i], words[k][tile],
-                                          {m[k][2 * i], m[k][2 * i + 1]});
+            for (int k = 0; k < own; ++k) {
+                mma_add<scalar::bf16>(s[tile][2 * k], w, {kr[j][k][0], kr[j][k][1]});
+                mma_add<scalar::bf16>(s[tile][2 * k + 1], w, {kr[j][k][2], kr[j][k][3]});
             }
-        }
-        const shared_at written = at_words + shape.written + n % 2 * (tile_words * Tiles);
-        uint32_t own[Tiles][4];
+        };
+        const int written = shape.written + static_cast<int>(n % 2) * (tile_words * Tiles);
 #pragma unroll
         for (int tile = 0; tile < Tiles; ++tile) {
-            add_apart(x, tile);
-            kda64_pack(x[0][tile][0], x[0][tile][1], own[tile]);
-            kda64_put_words(written + tile_words * tile + kda64_words * warp, own[tile]);
+            add_apart(tile);
+            kda64_pack(x[0][tile][0], x[0][tile][1], made[tile]);
+            kda64_put_words(at_words[0] + written + tile_words * tile, made[tile]);
         }
-        // The first warp waits for all, that S of the next chunk may take a place again.
-        if (warp == 0 && n + 1 >= kept) counters.wait_done(n + 1 - kept);
-        part_barrier(1, threads); // U is there, and all of the stage is read
-                                  // s = gamma s + u^T kR
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
+        for (int tile = 0; tile < Tiles; ++tile) write(0, made[tile], tile);
+        part_barrier(1, threads); // U is there, and all of the stage is read
+#pragma unroll
+        for (int j = 1; j < warps; ++j) {
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile)
-                load_words<4>(written + tile_words * tile + kda64_words * k, words[k][tile]);
+                load_words<4>(at_words[j] + written + tile_words * tile, words[j - 1][tile]);
         }
         if (warp == 0 && lane == 0) counter_arrive(counters.ready(n));
         if constexpr (Pair) {
 #pragma unroll
             for (int tile = 0; tile < Tiles; ++tile)
                 kda64_send_words(there + kda64_words * (Tiles * (Keys / 16) + 4 * tile + warp),
-                                 own[tile], counters.full(n));
+                                 made[tile], counters.full(n));
         }
-        stage = stage == (stages - 1) * shape.first ? 0 : stage + shape.first;
+#pragma unroll
+        for (int j = 1; j < warps; ++j) {
+#pragma unroll
+            for (int tile = 0; tile < Tiles; ++tile) write(j, words[j - 1][tile], tile);
+        }
         if (c + 1 < run.chunks) {
-            counters.wait_first(n + 1);
-            load_rows(stage);
+            load_second(stage);
+            if constexpr (ahead) ask();
+            put_state(n + 1);
         }
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-#pragma unroll
-            for (int tile = 0; tile < Tiles; ++tile) {
-#pragma unroll
-                for (int j = 0; j < keys / 16; ++j) {
-                    mma_add<scalar::bf16>(s[tile][2 * j], words[k][tile],
-                                          {kr[k][j][0], kr[k][j][1]});
-                    mma_add<scalar::bf16>(s[tile][2 * j + 1], words[k][tile],
-                                          {kr[k][j][2], kr[k][j][3]});
-                }
-            }
-        }
-        if (c + 1 < run.chunks) put_state(n + 1);
     }
     if (a.state_out == nullptr || run.w.state < 0) return;
 #pragma unroll

@@ -9,7 +9,6 @@ kernel_list list_kda_chunk64_fwd_scan_k128() {
     static const kernel_entry entries[] = {
         make_kernel_entry<&kda_chunk64_fwd_scan_pair<128, 1>>("kda.chunk64_fwd_scan", "k128.p1"),
         make_kernel_entry<&kda_chunk64_fwd_scan_pair<128, 2>>("kda.chunk64_fwd_scan", "k128.p2"),
-        make_kernel_entry<&kda_chunk64_fwd_scan_split<128, 1>>("kda.chunk64_fwd_scan", "k128.w1"),
         make_kernel_entry<&kda_chunk64_fwd_scan_split<128, 2>>("kda.chunk64_fwd_scan", "k128.w2"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 4, false>>("kda.chunk64_fwd_scan", "k128.w4"),
         make_kernel_entry<&kda_chunk64_fwd_scan<128, 8, false>>("kda.chunk64_fwd_scan", "k128.w8"),

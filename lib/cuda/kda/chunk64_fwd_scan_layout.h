@@ -1,6 +1,6 @@
 // Layout of kda.chunk64_fwd_scan: a block has 16 values of a value head of a sequence for each of
 // its warps, and walks over the chunks. Records have a ring in shared memory that all warps read;
-// every warp has two tiles of its own values of V. kda.chunk64_bwd_scan has both in one stage.
+// every warp has two tiles of its own values of V. kda.chunk64_bwd_scan has DO there.
 #pragma once
 
 #include "lib/cuda/kda/chunk64_layout.h"
@@ -23,10 +23,6 @@ struct kda_chunk64_fwd_scan_args {
     int32_t slices; ///< of the values, one for each block
     bool vector;    ///< 8 values of V are an aligned access
     bool whole;     ///< 16 values of O are there or not, four of them an aligned access of 16 bits
-};
-
-struct kda64_scan_shape {
-    int values, stages, record, stage, counters, bytes;
 };
 
 constexpr int kda64_scan_shared_most = 227 * 1024;

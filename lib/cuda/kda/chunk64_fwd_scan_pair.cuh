@@ -13,17 +13,15 @@
 
 namespace plait::impl::cuda {
 
-/// A thread of the first block: what the chain reads.
+/// A warp of the first block: what the chain reads.
 template <int Keys, int Tiles>
 __device__ __forceinline__ void
-kda64_pair_load_chain(char *shared, const kda64_split_run &run,
-                      const kda64_split_counters<Tiles, true> &counters) {
-    constexpr int stages = kda64_split_rings_of(Tiles, true).first;
-    for (int c = 0; c < stages; ++c)
-        kda64_split_fill<Keys, Tiles, true, false>(shared, run, counters, c);
+kda64_pair_load_chain(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64_split_run &run,
+                      const kda64_split_counters<Tiles, true> &counters, int lane) {
+    kda64_split_begin_loads<Keys, Tiles, true>(a, shared, run, counters, lane);
     for (int c = 0; c < run.chunks; ++c) {
         counters.wait_ready(run.used + static_cast<uint32_t>(c)); // its stage is in registers
-        kda64_split_fill<Keys, Tiles, true, false>(shared, run, counters, c + stages);
+        kda64_split_more_loads<Keys, Tiles, true>(a, shared, run, counters, lane, c);
     }
 }
 
@@ -129,8 +127,8 @@ __global__ void __launch_bounds__(kda64_split_threads(Tiles, true), 1)
         cluster_arrive();
         cluster_wait();
         if (warp == kda64_chain_warps) {
-            if (lane == 0 && chain)
-                kda64_pair_load_chain<Keys, Tiles>(shared, run, counters);
+            if (chain)
+                kda64_pair_load_chain<Keys, Tiles>(a, shared, run, counters, lane);
             else if (lane == 0)
                 kda64_pair_load_output<Keys, Tiles>(shared, run, counters);
             __syncwarp();

@@ -68,7 +68,7 @@ template <int Tiles, bool Pair> struct kda64_split_counters {
     __device__ __forceinline__ uint64_t *full(uint32_t n) const { return all + at_full + n % kept; }
     __device__ __forceinline__ uint64_t *read(uint32_t n) const { return all + at_read + n % kept; }
     __device__ __forceinline__ void init() const {
-        for (uint32_t i = 0; i < at_done; ++i) counter_init(all + i);
+        for (uint32_t i = 0; i < at_done; ++i) counter_init(all + i, i < stages ? 2 : 1);
         for (uint32_t i = 0; i < kept; ++i) {
             counter_init(all + at_done + i, Pair ? 1 : 2 * Tiles);
             counter_init(all + at_full + i);
@@ -104,23 +104,6 @@ __device__ __forceinline__ void kda64_send_words(char *own, const uint32_t (&w)[
     const float values[4] = {__uint_as_float(w[0]), __uint_as_float(w[1]), __uint_as_float(w[2]),
                              __uint_as_float(w[3])};
     cluster_send(reinterpret_cast<float *>(own), 0, 1, values, counter);
-}
-
-/// One thread: a part of a record to its ring.
-template <int Keys, int Tiles, bool Pair, bool Second>
-__device__ __forceinline__ void kda64_split_fill(char *shared, const kda64_split_run &run,
-                                                 const kda64_split_counters<Tiles, Pair> &counters,
-                                                 int c) {
-    constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles, Pair);
-    constexpr kda64_split_rings rings = kda64_split_rings_of(Tiles, Pair);
-    constexpr uint32_t stages = Second ? rings.second : rings.first;
-    constexpr uint32_t bytes = Second ? shape.second : shape.first;
-    if (c >= run.chunks) return;
-    const uint32_t n = run.used + static_cast<uint32_t>(c);
-    uint64_t *counter = Second ? counters.second(n) : counters.first(n);
-    counter_expect(counter, bytes);
-    bulk_load(shared + (Second ? shape.rest : 0) + n % stages * bytes,
-              run.records + c * run.pitch + (Second ? shape.first : 0), bytes, counter);
 }
 
 } // namespace plait::impl::cuda

@@ -5,16 +5,18 @@
 //   layout   transposed as in the kernel for many heads, so that what a warp has made is at once an
 //            operand: 512 bytes of words, 16 from each lane, in shared memory for all four. Three
 //            exchanges a chunk: S, R = beta (V - k+ S), U = M R
-//   chain    36 products of 16 x 8 x 16 for a warp, chunk and 16 values. The rows of k+, M and kR
-//            that a warp needs wait in registers, those of k+ from the chunk before
+//   chain    36 products of 16 x 8 x 16 for a warp, chunk and 16 values, those of its own words
+//            before the barrier. The rows of k+, M and kR that a warp needs wait in registers, k+
+//            and M from the chunk before: shared memory brings 650 wavefronts a chunk
 //   output   two warps for each 16 values make O = q+ S + A U, a chunk behind
-//   loads    a ring of what the chain reads and one of q+ and A, filled by a thread of the output
-//            as soon as a stage is read; V by cp.async, of each warp for its tokens, three ahead
+//   loads    a ring of what the chain reads and one of q+ and A, filled by a warp of the output as
+//            soon as a stage is read; V by cp.async, four chunks ahead
 //   traffic  every record is read by 8 or 4 blocks, from L2 but once: 65 KiB for a block and chunk,
 //            which take at least 1000 cycles to an SM (estimate)
 #pragma once
 
 #include "lib/cuda/kda/chunk64_fwd_scan_chain.cuh"
+#include "lib/cuda/kda/chunk64_fwd_scan_loads.cuh"
 
 namespace plait::impl::cuda {
 
@@ -60,19 +62,17 @@ kda64_split_output(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64
                    const kda64_split_counters<Tiles, false> &counters, int warp, int own_lane) {
     constexpr kda64_split_shape shape = kda64_split_shape_of(Keys, Tiles, false);
     constexpr kda64_record r = kda64_record_of(Keys);
-    constexpr int stages = kda64_split_rings_of(Tiles, false).first;
     constexpr int rest = kda64_split_rings_of(Tiles, false).second;
     const kda_problem &p = a.p;
     const int tile = warp / 2, places[2] = {warp % 2, 3 - warp % 2};
     const int64_t value = run.first + 16 * tile;
-    const bool loads = warp == 0 && own_lane == 0;
+    const bool loads = warp == 0;
     if (loads) {
-        for (int c = 0; c < stages; ++c)
-            kda64_split_fill<Keys, Tiles, false, false>(shared, run, counters, c);
-        for (int c = 0; c < rest; ++c)
+        kda64_split_begin_loads<Keys, Tiles, false>(a, shared, run, counters, own_lane);
+        for (int c = 0; c < rest && own_lane == 0; ++c)
             kda64_split_fill<Keys, Tiles, false, true>(shared, run, counters, c);
+        __syncwarp();
     }
-    __syncwarp();
     int64_t o_at = kda_at(p.o, run.w.row, run.w.begin, run.hv);
     for (int c = 0; c < run.chunks; ++c, o_at += kda64_rows * p.o.t) {
         const int lane = kda64_anew(own_lane);
@@ -85,13 +85,13 @@ kda64_split_output(const kda_chunk64_fwd_scan_args &a, char *shared, const kda64
         float o[2][2][mma_items_d] = {};
         counters.wait_ready(n);
         if (loads) { // the chain has all of this stage in registers
-            kda64_split_fill<Keys, Tiles, false, false>(shared, run, counters, c + stages);
-            if (c > 0) {
+            kda64_split_more_loads<Keys, Tiles, false>(a, shared, run, counters, lane, c);
+            if (c > 0 && lane == 0) {
                 counters.wait_done(n - 1);
                 kda64_split_fill<Keys, Tiles, false, true>(shared, run, counters, c - 1 + rest);
             }
+            __syncwarp();
         }
-        __syncwarp();
         counters.wait_second(n);
 #pragma unroll
         for (int k = 0; k < Keys / 16; ++k) {

@@ -25,39 +25,39 @@ namespace plait::impl::cuda {
 struct kda64_grad_place {
     kda_chunk_place at;
     int64_t h, hv, record;
-    uint32_t phase; ///< of the counter
+    uint32_t phase; ///< of both counters
 };
 
-/// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms.
-template <int Keys>
-__device__ __forceinline__ void kda64_put_rows(const kda_problem &p, const kda64_inputs &in,
-                                               const kda_chunk_place &at, int64_t hv,
-                                               float least_beta, const float *parts, float *rows) {
-    const int self = static_cast<int>(threadIdx.x);
+/// Coefficients of rows: of q (norm and scale), of k, of w S, the squares of both norms; what <w,
+/// u> is times (logits) or divided by in dbeta.
+__device__ __forceinline__ void kda64_put_rows(const kda_problem &p, int count, uint32_t beta_bits,
+                                               float least_beta, const float *squares, float *rows,
+                                               float *of_betas) {
+    const int self = kda64_anew(static_cast<int>(threadIdx.x));
     if (self >= 128) return;
     const int row = self % 64;
     float norm = 0;
-    if (row < at.rows)
-        norm = p.norm ? kda_inverse_norm(p, kda64_part_sum<Keys>(parts + self / 64 * 4 * Keys, row))
-                      : 1.0f;
+    if (row < count) norm = p.norm ? kda_inverse_norm(p, squares[self]) : 1.0f;
     rows[self] = self < 64 ? norm * static_cast<float>(p.scale) : norm;
     rows[192 + self] = p.norm ? norm * norm : 0.0f;
     if (self < 64) return;
-    float beta = 0;
-    if (row < at.rows) {
-        beta = kda_beta_of(
-            p, kda_load(in.beta, kda_at(p.beta, at.row, at.token + row, hv), p.beta.type));
+    float beta = 0, of_beta = 0;
+    if (row < count) {
+        const float raw = kda_widen(beta_bits, p.beta.type);
+        beta = kda_beta_of(p, raw);
         if (fabsf(beta) < least_beta) beta = least_beta;
+        of_beta = p.beta_logit ? kda_sigmoid(-raw) : beta;
     }
     rows[64 + self] = -beta * norm;
+    of_betas[row] = of_beta;
 }
 
 /// P and F of 16 x 16 tokens with the coefficients of their rows, to tiles and to `near`; dbeta.
 template <int Keys>
 __device__ __forceinline__ void
 kda64_put_pairs(const kda_chunk64_grad_args &a, const kda_chunk_place &at, int64_t hv,
-                const float *rows, int row, int column, int lane, const kda64_row_pairs &x,
-                char *pairs, float *near) {
+                const float *rows, const float *of_betas, int row, int column, int lane,
+                const kda64_row_pairs &x, char *pairs, float *near) {
     const kda_problem &p = a.p;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
@@ -73,12 +73,9 @@ kda64_put_pairs(const kda_chunk64_grad_args &a, const kda_chunk_place &at, int64
                 if (i == j + h) {
                     near[i / 2 * 4 + i % 2] = of_p[h];
                     if (a.dbeta != nullptr && i < at.rows) {
-                        const float dot = x.f[n][e + h];
-                        const float raw = kda_load(
-                            a.in.beta, kda_at(p.beta, at.row, at.token + i, hv), p.beta.type);
-                        const float beta = fabsf(raw) < a.least_beta ? a.least_beta : raw;
+                        const float dot = x.f[n][e + h], of_beta = of_betas[i];
                         kda_store(a.dbeta, kda_at(p.dbeta, at.row, at.token + i, hv), p.dbeta.type,
-                                  p.beta_logit ? kda_sigmoid(-raw) * dot : dot / beta);
+                                  p.beta_logit ? of_beta * dot : dot / of_beta);
                     }
                 }
             }
@@ -152,12 +149,10 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
     auto *place = reinterpret_cast<kda64_grad_place *>(shared + s.place);
     auto *parts = reinterpret_cast<float *>(shared + s.pairs); // [2][keys / 16][64]
     if (threadIdx.x == 0) {
-        counter_init(counter);
+        counter_init(counter), counter_init(counter + 1);
         place->phase = 1;
     }
     const int group = static_cast<int>(p.group());
-    const uint32_t state_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, Keys));
-    const uint32_t row_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, 64));
     for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
         for (int turn = 0; turn < group; ++turn) {
             // Of the place as little as can be waits in registers.
@@ -165,19 +160,17 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             const kda_chunk_place at =
                 kda_chunk_of(p, a.table, a.chunks, a.slots, slot, kda64_rows);
             if (at.rows <= 0) break; // all threads
-            const int self = static_cast<int>(threadIdx.x);
+            int self = kda64_anew(static_cast<int>(threadIdx.x));
             kda64_own own = kda64_own_of<Keys>();
             const int64_t hv = h * group + turn, record = slot * p.value_heads + hv;
             bulk_fence();
-            __syncthreads(); // what shared memory held is read, the counter is there
+            __syncthreads(); // what shared memory held is read, counters are there
             if (self == 0) {
+                const auto row_bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, 64));
                 *place = {at, h, hv, record, place->phase ^ 1};
-                counter_expect(counter, 2 * state_bytes + 2 * row_bytes);
+                counter_expect(counter, 2 * row_bytes);
                 bulk_load(shared + s.written, a.written + record * row_bytes, row_bytes, counter);
                 bulk_load(shared + s.adjoints, a.adjoints + record * row_bytes, row_bytes, counter);
-                bulk_load(shared + s.states, a.states + record * state_bytes, state_bytes, counter);
-                bulk_load(shared + s.gradients, a.gradients + record * state_bytes, state_bytes,
-                          counter);
             }
             if (turn == 0) {
                 kda64_load_rows<threads, false>(p.q, a.in.q, kda_at(p.q, at.row, at.token, h),
@@ -188,6 +181,16 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             kda64_load_rows<threads, true>(p.d_o, a.d_o, kda_at(p.d_o, at.row, at.token, hv),
                                            at.rows, p.dim_v, a.values, a.vector_o, shared + s.d_o);
             async_commit();
+            if (self == 0) { // behind what is needed before
+                const auto bytes = static_cast<uint32_t>(kda64_tile_bytes(a.values, Keys));
+                counter_expect(counter + 1, 2 * bytes);
+                bulk_load(shared + s.states, a.states + record * bytes, bytes, counter + 1);
+                bulk_load(shared + s.gradients, a.gradients + record * bytes, bytes, counter + 1);
+            }
+            uint32_t beta_bits = 0; // of row self - 64; on its way until rows are written
+            if (self >= 64 && self - 64 < at.rows)
+                beta_bits = kda_load_bits(
+                    a.in.beta, kda_at(p.beta, at.row, at.token + self - 64, hv), p.beta.type);
             float decays[4][4];
             {
                 const kda64_items items = kda64_items_of<Keys>(p, p.g, at, hv, own);
@@ -199,12 +202,11 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             }
             async_wait<0>();
             __syncthreads(); // q, k and DO are there
-            kda64_put_squares<Keys, Bf16>(own, shared + s.q, p.q.type, parts);
-            kda64_put_squares<Keys, Bf16>(own, shared + s.k, p.k.type, parts + 4 * Keys);
+            kda64_put_squares<Keys, Bf16>(shared + s.q, shared + s.k, p.q.type, p.k.type, parts);
             counter_wait(counter, place->phase);
-            __syncthreads(); // parts are written
-            kda64_put_rows<Keys>(p, a.in, place->at, place->hv, a.least_beta, parts, rows);
-            __syncthreads(); // rows are written, parts are read
+            __syncthreads(); // squares are written
+            kda64_put_rows(p, place->at.rows, beta_bits, a.least_beta, parts, rows, totals);
+            __syncthreads(); // rows are written, squares are read
 #    pragma unroll 1
             for (int job = self / 32; job < 10; job += threads / 32) {
                 const int m = job < 1 ? 0 : job < 3 ? 1 : job < 6 ? 2 : 3;
@@ -212,9 +214,10 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 kda64_row_pairs x;
                 kda64_rows_with_rows(shared + s.d_o, shared + s.written, shared + s.adjoints,
                                      a.values, row, column, own.lane, x);
-                kda64_put_pairs<Keys>(a, place->at, place->hv, rows, row, column, own.lane, x,
-                                      shared + s.pairs, near);
+                kda64_put_pairs<Keys>(a, place->at, place->hv, rows, totals, row, column, own.lane,
+                                      x, shared + s.pairs, near);
             }
+            counter_wait(counter + 1, place->phase); // states
             kda64_gradients d = {};
             float dots[2];
             kda64_rows_with_states<Keys>(s, shared, a.values, own, d, dots);
@@ -269,6 +272,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 }
             }
             const kda64_grad_place here = *place;
+            self = kda64_anew(static_cast<int>(threadIdx.x));
             own = kda64_own_of<Keys>();
             float of_bias[2], of_a;
             {

@@ -31,7 +31,8 @@ struct kda_chunk64_grad_args {
 /// Dynamic shared memory. When products with states are done, what halves tell one another takes
 /// the place of `states` and `gradients`; sums over channels are added up in `pairs`, before and
 /// behind its use. `decays` and `sums` ([2][4], several value heads to a head of q) are [threads]
-/// of 16 bytes. Rows are coefficients of q, of k, of w S, and the squares of both norms.
+/// of 16 bytes. Rows are coefficients of q, of k, of w S, the squares of both norms; `totals`
+/// holds what dbeta needs before its use.
 struct kda64_grad_shared {
     int states, gradients, written, adjoints, d_o, q, k, pairs, decays, sums, rows, near, totals,
         place, counter, bytes;
@@ -73,14 +74,17 @@ PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys, int values, 
     return s;
 }
 
-inline kda_launch kda_chunk64_grad_launch(kda_chunk64_grad_args &a) {
+/// No more blocks than the SMs have room for: they walk, so that no SM waits for the next one.
+inline kda_launch kda_chunk64_grad_launch(kda_chunk64_grad_args &a, int64_t sms) {
     const int keys = kda64_keys(a.p.dim_k);
     a.values = static_cast<int32_t>(kda_ceil_div(a.p.dim_v, 64) * 64);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.heads;
-    kda_launch l{"", kda64_grad_threads(keys), kda_grid(a.blocks),
+    const bool bf16 = a.p.q.type == scalar::bf16 && a.p.k.type == scalar::bf16;
+    const int64_t most = sms * kda64_grad_blocks(keys, bf16);
+    kda_launch l{"", kda64_grad_threads(keys), a.blocks < most ? a.blocks : most,
                  kda64_grad_shared_of(keys, a.values, a.p.group() > 1).bytes};
     const int at = kda64_name(l.variant, keys);
-    if (a.p.q.type != scalar::bf16 || a.p.k.type != scalar::bf16) {
+    if (!bf16) {
         l.variant[at] = '.';
         l.variant[at + 1] = 'f';
         l.variant[at + 2] = '1';

@@ -91,23 +91,38 @@ __device__ __forceinline__ void kda64_words(const char *tile, const kda64_own &o
         w, tile + kda64_at_at(Keys, 32 * own.half + 16 * pair, 16 * own.group, own.lane));
 }
 
-/// Sums of squares of the rows of q and k to `parts`.
-template <int Keys, bool Bf16>
-__device__ __forceinline__ void kda64_put_squares(const kda64_own &own, const char *tile,
-                                                  scalar type, float *parts) {
-    float squares[8];
+/// Sums of squares of 16 rows of q or k: the diagonal of their products with themselves, of which a
+/// word of A is one of B.
+template <int Keys, scalar S>
+__device__ __forceinline__ void kda64_squares(const char *tile, int row, int lane, float *sums) {
+    float x[2][mma_items_d] = {};
+    const int at = kda64_at_a(Keys, row, 0, lane);
 #pragma unroll
-    for (int pair = 0; pair < 2; ++pair) {
-        uint32_t w[4];
-        kda64_words<Keys>(tile, own, pair, w);
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-            const float x = kda64_take<Bf16>(w[n / 2 * 2], n % 2, type);
-            const float y = kda64_take<Bf16>(w[n / 2 * 2 + 1], n % 2, type);
-            squares[4 * pair + n] = __fmaf_rn(x, x, y * y);
-        }
+    for (int k = 0; k < Keys; k += 16) {
+        uint32_t a[4];
+        load_matrices(a, tile + kda64_from(Keys, at, 0, k));
+        mma_add<S>(x[0], a, {a[0], a[2]});
+        mma_add<S>(x[1], a, {a[1], a[3]});
     }
-    parts[kda64_part_at<Keys>(own)] = kda64_sum_channels(squares, own.row);
+    if (lane / 8 != lane % 4) return;
+    const bool odd = (lane / 4 & 1) != 0;
+    sums[lane / 4] = odd ? x[0][1] : x[0][0];
+    sums[lane / 4 + 8] = odd ? x[1][3] : x[1][2];
+}
+
+/// Those of all rows to `sums`, of q, then of k; eight warps.
+template <int Keys, bool Bf16>
+__device__ __forceinline__ void kda64_put_squares(const char *q, const char *k, scalar type_q,
+                                                  scalar type_k, float *sums) {
+    const int thread = kda64_anew(static_cast<int>(threadIdx.x));
+    const int job = thread / 32, lane = thread % 32;
+    if (job >= 8) return;
+    const bool second = job >= 4;
+    const int row = 16 * (job % 4);
+    if (Bf16 || (second ? type_k : type_q) == scalar::bf16)
+        kda64_squares<Keys, scalar::bf16>(second ? k : q, row, lane, sums + 16 * job);
+    else
+        kda64_squares<Keys, scalar::f16>(second ? k : q, row, lane, sums + 16 * job);
 }
 
 /// P = DO u^T and w u^T of 16 x 16 tokens.
@@ -147,25 +162,35 @@ kda64_rows_with_states(const kda64_grad_shared &s, const char *shared, int value
                        const kda64_own &own, kda64_gradients &d, float (&dots)[2]) {
     const int token = 32 * own.half;
     dots[0] = dots[1] = 0;
-#pragma unroll 1
+    // Tiles of values as rows go on by whole rows of swizzled pieces. DO has them as columns: an
+    // exclusive or within 64 of them; 16 tokens further on are whole rows.
+    const char *state_at = shared + s.states + kda64_at_at(Keys, 0, 16 * own.group, own.lane);
+    const char *row_at[2] = {shared + s.written + kda64_at_bt(64, 0, token, own.lane),
+                             shared + s.written + kda64_at_bt(64, 0, token + 16, own.lane)};
+    const int between = s.adjoints - s.written, gradients = s.gradients - s.states;
+    const int at = kda64_at_b(values, token, 0, own.lane), piece = at & 0x70;
+    const char *d_o = shared + s.d_o + at - piece;
+#pragma unroll 2
     for (int v = 0; v < values; v += 16) {
         uint32_t state[4], gradient[4], b[4];
-        const int at = kda64_at_at(Keys, v, 16 * own.group, own.lane);
-        load_matrices_transposed(state, shared + s.states + at);
-        load_matrices_transposed(gradient, shared + s.gradients + at);
+        load_matrices_transposed(state, state_at);
+        load_matrices_transposed(gradient, state_at + gradients);
+        const char *o = d_o + (piece ^ (2 * v & 0x70)) + (v >> 6 << 7);
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
-            load_matrices(b, shared + s.d_o + kda64_at_b(values, token + 16 * j, v, own.lane));
+            load_matrices(b, o + 32 * j * values);
             mma_add<scalar::bf16>(d.q[2 * j], state, {b[0], b[1]});
             mma_add<scalar::bf16>(d.q[2 * j + 1], state, {b[2], b[3]});
-            const int rows = kda64_at_bt(64, v, token + 16 * j, own.lane);
-            load_matrices_transposed(b, shared + s.adjoints + rows);
+            load_matrices_transposed(b, row_at[j] + between);
             mma_add<scalar::bf16>(d.read[2 * j], state, {b[0], b[1]});
             mma_add<scalar::bf16>(d.read[2 * j + 1], state, {b[2], b[3]});
-            load_matrices_transposed(b, shared + s.written + rows);
+            load_matrices_transposed(b, row_at[j]);
             mma_add<scalar::bf16>(d.write[2 * j], gradient, {b[0], b[1]});
             mma_add<scalar::bf16>(d.write[2 * j + 1], gradient, {b[2], b[3]});
         }
+        state_at += kda64_tile_bytes(16, Keys);
+        row_at[0] += kda64_tile_bytes(16, kda64_rows),
+            row_at[1] += kda64_tile_bytes(16, kda64_rows);
         if ((v >> 4 & 1) != own.half) continue;
 #pragma unroll
         for (int w = 0; w < 4; ++w) {

@@ -12,6 +12,7 @@
 //            (estimates)
 #pragma once
 
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_scans_forward.cuh"
 #include "lib/cuda/kda/chunk64_scans_reverse.cuh"
 
@@ -28,14 +29,14 @@ __global__ void __launch_bounds__(32 * kda64_scans_warps * Tiles, 1)
     auto *counters = reinterpret_cast<uint64_t *>(shared);
     if (threadIdx.x == 0)
         for (int i = 0; i < stages; ++i) counter_init(counters + i);
-    uint32_t used = 0; // chunks behind this block
-    for (int64_t block = blockIdx.x; block < a.blocks; block += gridDim.x) {
+    kda64_turns turns = {0, 0};
+    for (int64_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {
         bulk_fence();    // the other direction writes where a ring is filled
         __syncthreads(); // the stages of the sequence before are read, counters are there
         if (block % 2 == 0)
-            kda64_scan_reverse<Keys, Tiles>(a, block / 2, shared, used);
+            kda64_scan_reverse<Keys, Tiles>(a, block / 2, shared, turns);
         else
-            kda64_scan_forward<Keys, Tiles>(a, block / 2, shared, used);
+            kda64_scan_forward<Keys, Tiles>(a, block / 2, shared, turns);
     }
 #endif
 }

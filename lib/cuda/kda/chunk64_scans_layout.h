@@ -40,7 +40,7 @@ PLAIT_HD constexpr kda64_scans_ring kda64_scans_ring_of(int keys, int tiles, boo
     // dS, du and its rest, dv; or S, beta (V - k+ S) and u, each with its rest.
     const int state = kda64_tile_bytes(16, keys), rows = kda64_tile_bytes(16, kda64_rows);
     s.each = reverse ? state + 3 * rows : 2 * state + 4 * rows;
-    s.begin = 64;
+    s.begin = 128; // what is in it stays a constant away
     s.stages = s.begin + 3 * s.stage + tiles * s.each <= kda64_scan_shared_most ? 3 : 2;
     s.share = s.begin + s.stages * s.stage;
     s.bytes = s.share + tiles * s.each;

@@ -7,13 +7,41 @@
 
 namespace plait::impl::cuda {
 
-/// Packed tiles of 16 columns to [values][columns] in global memory, columns from `column` on.
+/// Where a lane has the first of the words of packed tiles of 16 columns in a tile of `Columns` in
+/// global memory: 8 rows on, and 8 columns on, are the others.
 template <int Columns>
-__device__ __forceinline__ void kda64_keep_step(char *tile, int value, int column, int lane,
-                                                const uint32_t (&words)[4]) {
-    uint32_t w[4] = {words[0], words[1], words[2], words[3]};
-    const int row = value + lane / 4 + (lane & 1) * 8, piece = column + (lane >> 1 & 1) * 8;
-    *reinterpret_cast<uint4 *>(tile + kda64_at(Columns, row, piece)) = kda64_whole_piece(lane, w);
+__device__ __forceinline__ int kda64_word_at(int value, int column, int lane) {
+    return kda64_at(Columns, value + lane / 4, column) + lane % 4 * 4;
+}
+template <int Columns>
+__device__ __forceinline__ void kda64_keep_step(char *tile, int at, const uint32_t (&words)[4]) {
+    constexpr int rows = 8 * 2 * Columns;
+    *reinterpret_cast<uint32_t *>(tile + at) = words[0];
+    *reinterpret_cast<uint32_t *>(tile + at + rows) = words[1];
+    *reinterpret_cast<uint32_t *>(tile + (at ^ 16)) = words[2];
+    *reinterpret_cast<uint32_t *>(tile + (at ^ 16) + rows) = words[3];
+}
+
+/// load_matrices by addresses of 32 bits.
+__device__ __forceinline__ void kda64_matrices(uint32_t (&w)[4], shared_at row) {
+#ifdef __CUDA_ARCH__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(row)
+                 : "memory");
+#else
+    load_matrices(w, row);
+#endif
+}
+__device__ __forceinline__ void kda64_matrices_transposed(uint32_t (&w)[4], shared_at row) {
+#ifdef __CUDA_ARCH__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(row)
+                 : "memory");
+#else
+    load_matrices_transposed(w, row);
+#endif
 }
 
 __device__ __forceinline__ void kda64_tell(uint4 *to, int lane, const uint32_t (&w)[4]) {
@@ -34,6 +62,15 @@ __device__ __forceinline__ void kda64_add_two(float (&x)[mma_items_d], float (&y
                                               const uint32_t (&a)[4], const uint32_t (&b)[4]) {
     mma_add<scalar::bf16>(x, a, {b[0], b[1]});
     mma_add<scalar::bf16>(y, a, {b[2], b[3]});
+}
+
+/// The stage of the ring that is read, and the parity of its counter.
+struct kda64_turns {
+    int slot;
+    uint32_t parity;
+};
+template <int Stages> __device__ __forceinline__ void kda64_next(kda64_turns &t) {
+    if (++t.slot == Stages) t.slot = 0, t.parity ^= 1;
 }
 
 /// Who a thread is, and what it walks over.
@@ -61,18 +98,42 @@ __device__ __forceinline__ kda64_scans_own kda64_scans_own_of(const kda_chunk64_
     return own;
 }
 
-/// A record and rows of V or DO to their stage; all threads.
-template <int Tiles, bool Convert>
-__device__ __forceinline__ void kda64_scans_fill(char *stage, uint64_t *counter, const char *record,
-                                                 int bytes, const kda_view &v, const void *base,
-                                                 int64_t at, int rows, int64_t first, int64_t dim_v,
-                                                 bool vector) {
-    if (threadIdx.x == 0) {
-        counter_expect(counter, static_cast<uint32_t>(bytes));
-        bulk_load(stage, record, static_cast<uint32_t>(bytes), counter);
+/// Records and rows of V or DO, chunk by chunk in the order of the walk, to their stages.
+template <int Tiles, bool Convert> struct kda64_scans_source {
+    const char *record;
+    int64_t record_step; ///< to the next
+    const kda_view *v;
+    const void *base;
+    int64_t at, row_step; ///< of the first token of a chunk
+    int64_t first, dim_v;
+    int row, column; ///< of the 16 bytes of this thread
+    int tile_at;
+    bool vector, there;
+
+    __device__ __forceinline__ void begin() {
+        constexpr int pieces = 2 * Tiles; // of a row
+        static_assert(64 * pieces == 32 * kda64_scans_warps * Tiles, "one for each thread");
+        const int thread = static_cast<int>(threadIdx.x);
+        row = thread / pieces, column = thread % pieces * 8;
+        tile_at = kda64_at(16 * Tiles, row, column);
+        there = dim_v - first > column;
     }
-    kda64_load_values<16 * Tiles, 32 * kda64_scans_warps * Tiles, Convert>(
-        v, base, at, rows, first, dim_v, vector, stage + bytes);
-}
+    /// All threads.
+    __device__ __forceinline__ void fetch(char *stage, int bytes, uint64_t *counter, int rows) {
+        if (threadIdx.x == 0) {
+            counter_expect(counter, static_cast<uint32_t>(bytes));
+            bulk_load(stage, record, static_cast<uint32_t>(bytes), counter);
+        }
+        record += record_step;
+        if (vector)
+            async_copy<16>(shared_at_of(stage) + bytes + tile_at,
+                           static_cast<const uint16_t *>(base) + at + row * v->t + first + column,
+                           there && row < rows);
+        else
+            kda64_load_values<16 * Tiles, 32 * kda64_scans_warps * Tiles, Convert>(
+                *v, base, at, rows, first, dim_v, false, stage + bytes);
+        at += row_step;
+    }
+};
 
 } // namespace plait::impl::cuda

@@ -15,8 +15,7 @@
 
 #include "lib/cuda/common/kernel_entry.cuh"
 #include "lib/cuda/wht/block.cuh"
-#include "lib/cuda/wht/block_e4m3_layout.h"
-#include "lib/cuda/wht/e4m3.cuh"
+#include "lib/cuda/wht/block_e4m3_groups.cuh"
 
 namespace plait::impl::cuda {
 
@@ -24,35 +23,8 @@ template <scalar X, int LogN> struct wht_block_e4m3_case {
     PLAIT_HD static constexpr wht_block_config config() { return wht_block_e4m3_config(X, LogN); }
 };
 
-/// The larger magnitude, NaN above Inf; m is one already.
-__device__ __forceinline__ float wht_larger(float m, float v) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float larger;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(m), "f"(fabsf(v)));
-    return larger;
-#else
-    const uint32_t a = __float_as_uint(m), b = __float_as_uint(v) & 0x7fffffffu;
-    return __uint_as_float(a < b ? b : a);
-#endif
-}
-
-/// The scale of a group and its reciprocal.
-struct wht_group_factors {
-    float scale, reciprocal;
-};
-
-/// wht_group_scale() without the branches of a division: for normal results the remainder of the
-/// product with 1 / 448 is exact and corrects it; smaller ones are replaced.
-__device__ __forceinline__ wht_group_factors wht_group_factors_of(float largest) {
-    const float estimate = largest * (1.0f / 448.0f);
-    const float rest = __fmaf_rn(-448.0f, estimate, largest);
-    const float scale = __fmaf_rn(rest, 1.0f / 448.0f, estimate);
-    const bool none = !(largest > 0) || largest > 3.4028234663852886e38f;
-    const float s = none ? 1.0f : scale < 0x1p-126f ? 0x1p-126f : scale;
-    return {s, 1.0f / s};
-}
-
-/// From the maxima of accesses to those of their groups, in every thread of a group.
+/// From the maxima of accesses to those of their groups, in every thread of a group; of a group
+/// that has a thread's whole round, in its first.
 template <class Case, int Rounds, int Chunks>
 __device__ __forceinline__ void wht_block_group_maxima(float (&m)[Rounds][Chunks], int log_group,
                                                        float *tops) {
@@ -70,14 +42,23 @@ __device__ __forceinline__ void wht_block_group_maxima(float (&m)[Rounds][Chunks
             }
         }
     }
-#pragma unroll
-    for (int k = 0; k < 5; ++k) {
-        if (log_group <= v + k) continue;
+    if (log_group >= v + 5 + chunk_bits) { // all that a thread has of a round is in one group
 #pragma unroll
         for (int i = 0; i < Rounds; ++i) {
 #pragma unroll
-            for (int q = 0; q < Chunks; ++q)
-                m[i][q] = wht_larger(m[i][q], __shfl_xor_sync(0xffffffffu, m[i][q], 1 << k));
+            for (int k = 0; k < 5; ++k)
+                m[i][0] = wht_larger(m[i][0], __shfl_xor_sync(0xffffffffu, m[i][0], 1 << k));
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < 5; ++k) {
+            if (log_group <= v + k) continue;
+#pragma unroll
+            for (int i = 0; i < Rounds; ++i) {
+#pragma unroll
+                for (int q = 0; q < Chunks; ++q)
+                    m[i][q] = wht_larger(m[i][q], __shfl_xor_sync(0xffffffffu, m[i][q], 1 << k));
+            }
         }
     }
     if constexpr (c.log_n > 5 + c.tile.log_items) {
@@ -94,23 +75,8 @@ __device__ __forceinline__ void wht_block_group_maxima(float (&m)[Rounds][Chunks
         for (int s = 1; s < warps; s *= 2)
             top = wht_larger(top, __shfl_xor_sync(0xffffffffu, top, s));
 #pragma unroll
-        for (int i = 0; i < Rounds; ++i) {
-#pragma unroll
-            for (int q = 0; q < Chunks; ++q) m[i][q] = top;
-        }
+        for (int i = 0; i < Rounds; ++i) m[i][0] = top;
     }
-}
-
-/// The scale and the largest magnitude of a group to SCALES and AMAX.
-__device__ __forceinline__ void wht_block_e4m3_note(const wht_block_e4m3_args &args, int64_t row,
-                                                    int64_t group, float scale, float largest) {
-    if (args.scales)
-        args.scales[row * args.scales_stride[0] + group * args.scales_stride[1]] = scale;
-    const int64_t at = row * args.amax_stride[0] + group * args.amax_stride[1];
-    if (args.amax_type == scalar::f32)
-        static_cast<float *>(args.amax)[at] = largest;
-    else if (args.amax_type == scalar::f64)
-        static_cast<double *>(args.amax)[at] = static_cast<double>(largest);
 }
 
 template <class Case>
@@ -146,52 +112,58 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
             wht_block_group_maxima<Case>(m, args.log_group, tops);
         }
         const uint32_t thread = tile_thread_part(t, last, threadIdx.x);
-        // a group has all that a thread holds
-        const bool same = args.log_group >= v + 5 + t.log_items - v && per_tile == 1;
+        const int lane = static_cast<int>(threadIdx.x) & 31;
+        // Groups that lie in 2^s lanes, as many as a round has accesses or more: lane q of them
+        // works for access q. Longer ones: every thread for its own.
+        const bool same = args.log_group >= 5 + t.log_items;
+        const bool apart = !same && 1 << (args.log_group - v) >= chunks && args.log_group - v <= 5;
         float largest = 0, by = scale;
         wht_group_factors of{1.0f, 1.0f};
 #pragma unroll
         for (int i = 0; i < rounds; ++i) {
+            const auto place = [&](int q) {
+                return (thread | tile_item_part(t, last, q << v)) +
+                       (static_cast<uint32_t>(i) << t.log_tile);
+            };
+            const auto note = [&](uint32_t element) {
+                const int in_tile = static_cast<int>(element >> c.log_n);
+                if (per_tile > 1 && in_tile >= rows.full) return;
+                const uint32_t column = element & bit_range(0, c.log_n);
+                wht_block_e4m3_note(args, rows.first + in_tile, column >> args.log_group, of.scale,
+                                    largest);
+            };
+            if (grouped && apart) {
+                const int in_group = lane & ((1 << (args.log_group - v)) - 1);
+                float mine = m[i][0];
+                uint32_t element = place(0);
+#pragma unroll
+                for (int q = 1; q < chunks; ++q) {
+                    if (in_group != q) continue;
+                    mine = m[i][q];
+                    element = place(q);
+                }
+                largest = fabsf(mine * scale);
+                of = wht_group_factors_of(largest);
+                if (in_group < chunks) note(element);
+            }
 #pragma unroll
             for (int q = 0; q < chunks; ++q) {
-                const uint32_t element = thread | tile_item_part(t, last, q << v);
+                const uint32_t element = place(q), column = element & bit_range(0, c.log_n);
                 const int in_tile = static_cast<int>(element >> c.log_n);
+                float reciprocal = of.reciprocal;
+                if (grouped && apart) {
+                    const int from = (lane & -(1 << (args.log_group - v))) + q;
+                    reciprocal = __shfl_sync(0xffffffffu, of.reciprocal, from);
+                } else if (grouped && (!same || q == 0)) {
+                    largest = fabsf(m[i][q] * scale);
+                    of = wht_group_factors_of(largest);
+                    reciprocal = of.reciprocal;
+                    if ((column & ((1u << args.log_group) - 1u)) == 0) note(element);
+                }
+                if (args.scales) by = scale * reciprocal;
                 if (per_tile > 1 && in_tile >= rows.full) continue;
-                const int64_t row = rows.first + in_tile;
-                const uint32_t column =
-                    (element & bit_range(0, c.log_n)) + (static_cast<uint32_t>(i) << t.log_tile);
-                if (grouped) {
-                    if (!same || (i == 0 && q == 0)) {
-                        largest = fabsf(m[i][q] * scale);
-                        of = wht_group_factors_of(largest);
-                        if (args.scales) by = scale * of.reciprocal;
-                    }
-                    if ((column & ((1u << args.log_group) - 1u)) == 0)
-                        wht_block_e4m3_note(args, row, column >> args.log_group, of.scale, largest);
-                    if (fabsf(by) > 3.4028234663852886e38f) { // tiny results: by two products
-#pragma unroll
-                        for (int e = 0; e < (1 << v); ++e)
-                            a[i][(q << v) + e] *= scale * 0x1p-64f * of.reciprocal;
-                    }
-                }
-                const float last_by = fabsf(by) > 3.4028234663852886e38f ? 0x1p64f : by;
-                uint16_t pair[1 << (v - 1)];
-#pragma unroll
-                for (int e = 0; e < (1 << v); e += 2)
-                    pair[e / 2] = wht_round_e4m3_pair(a[i][(q << v) + e] * last_by,
-                                                      a[i][(q << v) + e + 1] * last_by);
-                auto *y = static_cast<uint8_t *>(args.y) + row * args.y_row_stride + column;
-                if constexpr (v == 3) {
-                    uint2 word;
-                    word.x = pair[0] | static_cast<uint32_t>(pair[1]) << 16;
-                    word.y = pair[2] | static_cast<uint32_t>(pair[3]) << 16;
-                    __stcs(reinterpret_cast<uint2 *>(y), word);
-                } else if constexpr (v == 2) {
-                    __stcs(reinterpret_cast<uint32_t *>(y), pair[0] | static_cast<uint32_t>(pair[1])
-                                                                          << 16);
-                } else {
-                    __stcs(reinterpret_cast<uint16_t *>(y), pair[0]);
-                }
+                wht_block_e4m3_put<v>(args, rows.first + in_tile, column, a[i] + (q << v), scale,
+                                      reciprocal, by);
             }
         }
     }

@@ -9,74 +9,13 @@
 //   In place   works: a tile is in shared memory before it is written.
 #pragma once
 
-#include "lib/cuda/common/mma.cuh"
 #include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/wht/block_factor_columns.cuh"
-#include "lib/cuda/wht/block_factor_layout.h"
 #include "lib/cuda/wht/block_factor_product.cuh"
+#include "lib/cuda/wht/block_factor_segment.cuh"
 
 namespace plait::impl::cuda {
-
-/// Butterflies of a phase on those of the bits From..9 that a row has and no step before did.
-template <scalar S, int Phase, int From, int Items, class T>
-__device__ __forceinline__ void wht_block_factor_butterflies(T (&a)[Items], int log_k) {
-    constexpr uint32_t regs = wht_block_factor_regs(S, Phase);
-    constexpr uint32_t before = (wht_is_half(S) ? bit_range(0, wht_block_factor_log_fused) : 0u) |
-                                (Phase == 1 ? wht_block_factor_regs(S, 0) : 0u);
-    if constexpr (From < wht_block_factor_log_k) {
-        if constexpr ((before >> From & 1u) == 0) {
-            if constexpr ((regs >> From & 1u) != 0) {
-                if (From < log_k) butterfly_items<bit_rank(regs, From)>(a);
-            } else if constexpr (Phase == 1) { // f64: one bit more than two phases hold
-                constexpr uint32_t lanes = bit_range(0, wht_block_factor_log_segment(S)) & ~regs;
-                if (From < log_k) butterfly_lanes<bit_rank(lanes, From)>(a);
-            }
-        }
-        wht_block_factor_butterflies<S, Phase, From + 1>(a, log_k);
-    }
-}
-
-/// The part of a segment's index that the lane numbers.
-template <scalar S, int Phase> __device__ __forceinline__ uint32_t wht_block_factor_lane() {
-    return bit_deposit(threadIdx.x & 31u, bit_range(0, wht_block_factor_log_segment(S)) &
-                                              ~wht_block_factor_regs(S, Phase));
-}
-
-/// Between registers and the units of a segment that this thread holds in a phase.
-template <scalar S, int Phase, class T, class Access>
-__device__ __forceinline__ void wht_block_factor_units(T *segment, Access access) {
-    constexpr wht_block_factor_shape shape = wht_block_factor_shape_of(S);
-    constexpr uint32_t regs = wht_block_factor_regs(S, Phase);
-    constexpr uint32_t low = 8u << shape.log_unit; // words below it are swizzled
-    const uint32_t own = wht_block_factor_word(S, wht_block_factor_lane<S, Phase>());
-#pragma unroll
-    for (int j = 0; j < 1 << shape.log_items; j += 1 << shape.log_unit) {
-        const uint32_t item = wht_block_factor_word(S, bit_deposit(static_cast<uint32_t>(j), regs));
-        access(j, reinterpret_cast<uint4 *>(segment +
-                                            ((own ^ (item & (low - 1))) + (item & ~(low - 1)))));
-    }
-}
-
-/// The units of the first phase back to their places.
-template <scalar S, int Items, class T>
-__device__ __forceinline__ void wht_block_factor_write(const T (&a)[Items], T *segment) {
-    wht_block_factor_units<S, 0>(segment, [&](int j, uint4 *at) {
-        if constexpr (sizeof(T) == 4) {
-            *reinterpret_cast<float4 *>(at) = make_float4(a[j], a[j + 1], a[j + 2], a[j + 3]);
-        } else {
-            *reinterpret_cast<double2 *>(at) = make_double2(a[j], a[j + 1]);
-        }
-    });
-}
-
-template <scalar S, int Phase, int Items, class T>
-__device__ __forceinline__ void wht_block_factor_read(T (&a)[Items], T *segment) {
-    constexpr scalar word = S == scalar::f64 ? S : scalar::f32;
-    wht_block_factor_units<S, Phase>(segment, [&](int j, const uint4 *at) {
-        widen_raw<word, wht_block_factor_shape_of(S).log_unit>(*at, a + j);
-    });
-}
 
 /// Butterflies of phase 1 for rows of 2^LogK, and stores. A constant, as branches between
 /// butterflies would make the compiler move registers.
@@ -155,18 +94,6 @@ __device__ __forceinline__ void wht_block_factor_segments(const wht_block_factor
     }
 }
 
-/// Brings the rows of a tile to L2.
-template <scalar S>
-__device__ __forceinline__ void wht_block_factor_prefetch(const wht_block_factor_args &args,
-                                                          int64_t tile) {
-    if (args.lines == 0 || (tile + 1) * args.rows_per_tile > args.rows) return;
-    const char *from =
-        static_cast<const char *>(args.x) + tile * args.rows_per_tile * args.x_row_stride *
-                                                static_cast<int>(sizeof(typename stored<S>::bits));
-    for (int i = static_cast<int>(threadIdx.x); i < args.lines; i += static_cast<int>(blockDim.x))
-        prefetch_l2(from + i * prefetch_bytes);
-}
-
 template <class Case>
 __global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
     wht_block_factor(const __grid_constant__ wht_block_factor_args args) {
@@ -183,7 +110,13 @@ __global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
         const int rows = left < args.rows_per_tile ? static_cast<int>(left) : args.rows_per_tile;
         if (tile != first) __syncthreads(); // the words of the tile before are read
         if constexpr (wht_is_half(S)) {
-            wht_block_factor_products<S, Case::order>(args, row, rows, words);
+            const wht_block_factor_rows of{
+                args.x, row, args.x_row_stride, args.log_k, rows << args.log_k, args.x_vector};
+            wht_block_factor_products<S, Case::order>(of, words, [&](int i, int l) {
+                const uint64_t all = i < Case::order ? args.minus[i] : 0;
+                return pick_bytes(static_cast<uint32_t>(all), static_cast<uint32_t>(all >> 32),
+                                  static_cast<uint32_t>(2 * l | (2 * l + 1) << 8));
+            });
         } else if constexpr (S == scalar::f64) { // no registers left for constant places
             wht_block_factor_columns<Case, -1>(args, row, rows, words);
         } else {
@@ -195,7 +128,8 @@ __global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
             default: wht_block_factor_columns<Case, -1>(args, row, rows, words); break;
             }
         }
-        wht_block_factor_prefetch<S>(args, tile + tiles_ahead(args.blocks_per_sm));
+        wht_block_factor_prefetch<S>(args.x, args.x_row_stride, args.rows, args.rows_per_tile,
+                                     args.lines, tile + tiles_ahead(args.blocks_per_sm));
         __syncthreads(); // the products with the factor are written
         wht_block_factor_segments<S, Case::order>(args, row, rows, words);
     }

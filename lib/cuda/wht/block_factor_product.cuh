@@ -16,6 +16,14 @@ template <scalar S, int M> struct wht_block_factor_product_case {
     static constexpr int order = M;
 };
 
+/// The rows of a tile.
+struct wht_block_factor_rows {
+    const void *x;
+    int64_t first, stride; ///< in elements
+    int log_k, columns;
+    bool vector; ///< 16-byte accesses
+};
+
 /// Bytes of b:a that the low four digits name.
 __device__ __forceinline__ uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t digits) {
 #ifdef __CUDACC__
@@ -37,21 +45,20 @@ __device__ __forceinline__ uint32_t wht_block_factor_pair(const uint4 &a, const 
 
 /// Columns `q`.. of one row of x of each; 0 where there are none.
 template <scalar S, int M>
-__device__ __forceinline__ void wht_block_factor_fetch(const wht_block_factor_args &args,
-                                                       int64_t row, int columns, int q, int first,
-                                                       uint4 (&raw)[M / 4]) {
-    const int log_k = args.log_k;
+__device__ __forceinline__ void wht_block_factor_fetch(const wht_block_factor_rows &rows, int q,
+                                                       int first, uint4 (&raw)[M / 4]) {
+    const int log_k = rows.log_k, columns = rows.columns;
     const auto place = [&](int at) {
-        return (row + (at >> log_k)) * args.x_row_stride + (at & ((1 << log_k) - 1)) +
+        return (rows.first + (at >> log_k)) * rows.stride + (at & ((1 << log_k) - 1)) +
                (static_cast<int64_t>(first) << log_k);
     };
-    if (args.x_vector) {
+    if (rows.vector) {
         const int64_t from = place(q);
 #pragma unroll
         for (int s = 0; s < M / 4; ++s) {
             raw[s] = make_uint4(0, 0, 0, 0);
             if (q < columns)
-                raw[s] = load_raw<S, 3>(args.x, from + (static_cast<int64_t>(s) << log_k));
+                raw[s] = load_raw<S, 3>(rows.x, from + (static_cast<int64_t>(s) << log_k));
         }
         return;
     }
@@ -62,21 +69,22 @@ __device__ __forceinline__ void wht_block_factor_fetch(const wht_block_factor_ar
         for (int e = 0; e < 8; ++e) {
             if (q + e < columns) {
                 const int64_t from = place(q + e) + (static_cast<int64_t>(s) << log_k);
-                word[e / 2] |= static_cast<uint32_t>(load_raw<S, 0>(args.x, from)) << 16 * (e % 2);
+                word[e / 2] |= static_cast<uint32_t>(load_raw<S, 0>(rows.x, from)) << 16 * (e % 2);
             }
         }
         raw[s] = make_uint4(word[0], word[1], word[2], word[3]);
     }
 }
 
-/// Sums of one row of the factor, `v` for columns q and on, to shared memory.
-template <scalar S, int M>
+/// Sums of one row of the factor, `v` for columns q and on, to shared memory. Fused: which of the
+/// low 4 bits of the column are transformed.
+template <scalar S, int M, uint32_t Fused>
 __device__ __forceinline__ void wht_block_factor_keep(float (&v)[16], float *words, int log_k,
                                                       int columns, int q, int i) {
-    if (log_k > 0) butterfly_items<0>(v);
-    if (log_k > 1) butterfly_items<1>(v);
-    if (log_k > 2) butterfly_items<2>(v);
-    if (log_k > 3) butterfly_items<3>(v);
+    if ((Fused & 1u) != 0 && log_k > 0) butterfly_items<0>(v);
+    if ((Fused & 2u) != 0 && log_k > 1) butterfly_items<1>(v);
+    if ((Fused & 4u) != 0 && log_k > 2) butterfly_items<2>(v);
+    if ((Fused & 8u) != 0 && log_k > 3) butterfly_items<3>(v);
     if (i >= M) return;
     const auto element = [&](int at) {
         return static_cast<uint32_t>((((at >> log_k) * M + i) << log_k) +
@@ -96,13 +104,15 @@ __device__ __forceinline__ void wht_block_factor_keep(float (&v)[16], float *wor
     }
 }
 
-template <scalar S, int M>
-__device__ __forceinline__ void wht_block_factor_products(const wht_block_factor_args &args,
-                                                          int64_t row, int rows, float *words) {
+/// `signs(i, l)`: row i of the matrix for lane l of four, bits 0..7 and 16..23: the signs of its
+/// elements, even and odd ones. Other bits may be anything.
+/// `fetch(q, i, raw)`: M / 4 rows from i on of columns q to q + 7.
+template <scalar S, int M, uint32_t Fused, class Fetch, class Signs>
+__device__ __forceinline__ void wht_block_factor_products(int log_k, int columns, float *words,
+                                                          Fetch fetch, Signs signs_of) {
     constexpr int each = M / 4, pairs = (each + 1) / 2, steps = (pairs + 1) / 2;
     constexpr int groups = (M + 7) / 8; // rows of the factor, eight each
     constexpr uint32_t ones = (S == scalar::f16 ? 0x3c00u : 0x3f80u) * 0x10001u;
-    const int log_k = args.log_k, columns = rows << log_k;
     const int warps = static_cast<int>(blockDim.x) >> 5;
     int lane = static_cast<int>(threadIdx.x) & 31;
     make_opaque(lane); // or what follows from it would stay in registers from tile to tile
@@ -110,7 +120,7 @@ __device__ __forceinline__ void wht_block_factor_products(const wht_block_factor
     for (int first = static_cast<int>(threadIdx.x) >> 5 << wht_block_factor_log_columns;
          first < columns; first += warps << wht_block_factor_log_columns) {
         uint4 raw[each];
-        wht_block_factor_fetch<S, M>(args, row, columns, first + 8 * c, l * each, raw);
+        fetch(first + 8 * c, l * each, raw);
         uint32_t b[8][2 * steps] = {};
 #pragma unroll
         for (int e = 0; e < 8; ++e)
@@ -120,16 +130,7 @@ __device__ __forceinline__ void wht_block_factor_products(const wht_block_factor
                     raw[2 * p], 2 * p + 1 < each ? raw[2 * p + 1] : make_uint4(0, 0, 0, 0), e);
 #pragma unroll
         for (int g = 0; g < groups; g += 2) {
-            // Bits 0..7 and 16..23: the signs of this lane's elements, even and odd.
-            uint32_t signs[2];
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int i = 8 * (g + half) + c;
-                const uint64_t all = i < M ? args.minus[i] : 0;
-                signs[half] =
-                    pick_bytes(static_cast<uint32_t>(all), static_cast<uint32_t>(all >> 32),
-                               static_cast<uint32_t>(2 * l | (2 * l + 1) << 8));
-            }
+            const uint32_t signs[2] = {signs_of(8 * g + c, l), signs_of(8 * (g + 1) + c, l)};
             float sums[8][4] = {};
 #pragma unroll
             for (int k = 0; k < steps; ++k) {
@@ -150,11 +151,33 @@ __device__ __forceinline__ void wht_block_factor_products(const wht_block_factor
                 float v[16];
 #pragma unroll
                 for (int j = 0; j < 16; ++j) v[j] = sums[j % 8][2 * half + j / 8];
-                wht_block_factor_keep<S, M>(v, words, log_k, columns, first + 16 * l,
-                                            8 * (g + half) + c);
+                wht_block_factor_keep<S, M, Fused>(v, words, log_k, columns, first + 16 * l,
+                                                   8 * (g + half) + c);
             }
         }
     }
+}
+
+/// Of rows, all four bits.
+template <scalar S, int M, class Signs>
+__device__ __forceinline__ void wht_block_factor_products(const wht_block_factor_rows &rows,
+                                                          float *words, Signs signs_of) {
+    wht_block_factor_products<S, M, 15u>(
+        rows.log_k, rows.columns, words,
+        [&](int q, int i, uint4(&raw)[M / 4]) { wht_block_factor_fetch<S, M>(rows, q, i, raw); },
+        signs_of);
+}
+
+/// Row i of H_M, M a power of two up to 32, for lane l of four.
+template <int M> __device__ __forceinline__ uint32_t wht_hadamard_signs(int i, int l) {
+    const auto first = static_cast<uint32_t>(__popc(static_cast<unsigned>(i & l * (M / 4))) & 1);
+    uint32_t signs = 0;
+#pragma unroll
+    for (int s = 0; s < M / 4; ++s) {
+        const auto own = static_cast<uint32_t>(__popc(static_cast<unsigned>(i & s)) & 1);
+        signs |= (first ^ own) << (s / 2 + s % 2 * 16);
+    }
+    return signs;
 }
 
 } // namespace plait::impl::cuda

@@ -83,6 +83,7 @@ __device__ __forceinline__ void wht_factor_products(int m, const float *entries,
     int first[Blocks];
 #pragma unroll
     for (int b = 0; b < Blocks; ++b) first[b] = (warp + b * warps) * rows;
+#pragma unroll 4
     for (int j = 0; j < m; ++j) {
         const float v = words[wht_any_word(static_cast<uint32_t>(j << 5 | lane))];
 #pragma unroll
@@ -122,30 +123,51 @@ __global__ void __launch_bounds__(wht_walk_threads)
         wht_factor_floats(a, reinterpret_cast<float *>(signs));
     else
         wht_factor_signs(a, signs);
-    /// Calls use(slot, offsets of each tensor) for each element, lanes along the smaller stride.
-    const auto for_each = [&](const int64_t(*base)[wht_widen_tensors], int count, auto use) {
-        for (int n = static_cast<int>(threadIdx.x); n < slots; n += wht_walk_threads) {
+    /// Slots of a thread, `each` on their way at a time, lanes along the smaller stride.
+    constexpr int each = 4;
+    struct slot {
+        uint32_t word;
+        int line, along, j;
+        bool inside;
+    };
+    const auto slots_from = [&](int first, int count, slot(&s)[each]) {
+#pragma unroll
+        for (int q = 0; q < each; ++q) {
+            const int n = first + q * wht_walk_threads;
             const int column = a.along ? n / a.order : n & (columns - 1);
-            const int j = a.along ? n % a.order : n >> a.bits;
-            const int line = wht_walk_line(w, column), along = column - line * w.part;
-            use(wht_any_word(static_cast<uint32_t>(j << a.bits | column)), column < count,
-                [&](int tensor) {
-                    return base[line][tensor] + along * w.step[tensor] + j * a.step[tensor];
-                });
+            s[q].j = a.along ? n % a.order : n >> a.bits;
+            s[q].line = wht_walk_line(w, column);
+            s[q].along = column - s[q].line * w.part;
+            s[q].word = wht_any_word(static_cast<uint32_t>(s[q].j << a.bits | column));
+            s[q].inside = n < slots && column < count;
         }
+    };
+    const auto place = [&](const slot &s, const int64_t(*lines)[wht_widen_tensors], int tensor) {
+        return lines[s.line][tensor] + s.along * w.step[tensor] + s.j * a.step[tensor];
     };
     wht_walk_tiles(w, base, [&](int64_t tile, const int64_t(*lines)[wht_widen_tensors]) {
         const int count = wht_walk_count(w, tile);
-        for_each(lines, count, [&](uint32_t word, bool inside, auto at) {
-            K v{};
-            if (inside) {
-                v = wht_source_load<K>(a.source.x, a.x, at(wht_widen_x));
-                v = wht_source_sides(a.source, v, a.signs, a.source.signs ? at(wht_widen_signs) : 0,
-                                     a.diag, a.source.diag != scalar::none ? at(wht_widen_diag) : 0,
-                                     lost);
+        for (int n = static_cast<int>(threadIdx.x); n < slots; n += each * wht_walk_threads) {
+            slot s[each];
+            slots_from(n, count, s);
+            K v[each];
+            wht_source_types<K>(a.source.x, [&](auto from) {
+#pragma unroll
+                for (int q = 0; q < each; ++q) {
+                    v[q] = K{};
+                    if (s[q].inside)
+                        v[q] = decltype(from)::load(a.x, place(s[q], lines, wht_widen_x));
+                }
+            });
+#pragma unroll
+            for (int q = 0; q < each; ++q) {
+                if (s[q].inside && (a.source.signs || a.source.diag != scalar::none))
+                    v[q] = wht_source_sides(a.source, v[q], a.signs,
+                                            place(s[q], lines, wht_widen_signs), a.diag,
+                                            place(s[q], lines, wht_widen_diag), lost);
+                if (n + q * wht_walk_threads < slots) words[s[q].word] = wht_narrow<T>(v[q], lost);
             }
-            words[word] = wht_narrow<T>(v, lost);
-        });
+        }
         __syncthreads(); // the tile is loaded, the signs are there
         bool done = false;
         if constexpr (N == wht_any_number::f32) {
@@ -162,10 +184,15 @@ __global__ void __launch_bounds__(wht_walk_threads)
             }
         }
         if (!done) wht_any_factor(a.order, a.bits, signs, words, lost);
-        for_each(lines, count, [&](uint32_t word, bool inside, auto at) {
-            if (inside)
-                wht_number_store(a.source.w, a.w, at(wht_widen_w), wht_wide(words[word]), lost);
-        });
+        for (int n = static_cast<int>(threadIdx.x); n < slots; n += each * wht_walk_threads) {
+            slot s[each];
+            slots_from(n, count, s);
+#pragma unroll
+            for (int q = 0; q < each; ++q)
+                if (s[q].inside)
+                    wht_number_store(a.source.w, a.w, place(s[q], lines, wht_widen_w),
+                                     wht_wide(words[s[q].word]), lost);
+        }
     });
     if constexpr (wht_any_is_checked(N)) {
         if (lost) atomicOr(a.overflow, 1);

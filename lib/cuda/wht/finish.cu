@@ -262,6 +262,37 @@ template <class T, bool Alone> struct wht_finish_part {
     }
 };
 
+/// Only the largest magnitude of packed numbers of 4 bytes on a line: four of them an access.
+template <class T>
+__device__ __forceinline__ bool wht_finish_packs(const wht_finish_args &a, int count,
+                                                 const int64_t *base) {
+    constexpr scalar type = std::is_same_v<T, float> ? scalar::f32 : scalar::i32;
+    return a.largest && !a.stores && !a.histogram && a.w_type == type &&
+           a.rows_type == scalar::none && a.diag_type == scalar::none &&
+           (type == scalar::f32 || a.y_type == scalar::i32) && a.walk.step[wht_finish_w] == 1 &&
+           a.walk.step[wht_finish_group] == 0 && count % 4 == 0 && base[wht_finish_w] % 4 == 0 &&
+           reinterpret_cast<uintptr_t>(a.w) % 16 == 0;
+}
+template <class T>
+__device__ __forceinline__ uint32_t wht_finish_largest(const wht_finish_args &a, int count,
+                                                       const int64_t *base) {
+    const auto *from = static_cast<const uint32_t *>(a.w) + base[wht_finish_w];
+    uint32_t top = 0;
+    for (int i = 4 * static_cast<int>(threadIdx.x); i < count; i += 4 * wht_walk_threads) {
+        const uint4 v = __ldcs(reinterpret_cast<const uint4 *>(from + i));
+        const uint32_t four[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            const bool minus = four[q] >> 31 != 0;
+            const uint32_t size = std::is_same_v<T, float> ? four[q] & 0x7fffffffu
+                                  : minus                  ? 0u - four[q]
+                                                           : four[q];
+            top = wht_larger(top, size);
+        }
+    }
+    return top;
+}
+
 template <class T, bool Alone>
 __device__ __forceinline__ void wht_finish_tile(const wht_finish_args &a, int64_t tile,
                                                 const int64_t (*base)[wht_finish_tensors],
@@ -280,6 +311,13 @@ __device__ __forceinline__ void wht_finish_tile(const wht_finish_args &a, int64_
         s.largest.group != base[0][wht_finish_group]) {
         if (s.largest.group >= 0) s.largest.flush();
         s.largest.group = base[0][wht_finish_group];
+    }
+    if constexpr (Alone && (std::is_same_v<T, float> || std::is_same_v<T, wht_whole>)) {
+        if (wht_finish_packs<T>(a, count, base[0])) {
+            using B = typename wht_size<T>::type;
+            s.largest.top = wht_larger<B>(s.largest.top, wht_finish_largest<T>(a, count, base[0]));
+            return;
+        }
     }
     constexpr int step = wht_walk_each<Alone> * wht_walk_threads;
     for (int i = 0; i < count; i += step) {

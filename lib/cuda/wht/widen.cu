@@ -95,10 +95,36 @@ __device__ __forceinline__ void wht_widen_part(const wht_widen_args &a, int firs
         if (element(q) < count) wht_number_store(a.source.w, a.w, at(q, wht_widen_w), v[q], lost);
 }
 
+/// Bits of a line that lie in a row, to packed numbers of 4 bytes: four of them an access.
+__device__ __forceinline__ bool wht_widen_packs(const wht_widen_args &a, int count,
+                                                const int64_t *base) {
+    return a.source.x == scalar::b1 && (a.source.w == scalar::i32 || a.source.w == scalar::f32) &&
+           !a.source.gathers && !a.source.signs && a.source.diag == scalar::none &&
+           a.walk.step[wht_widen_x] == 1 && a.walk.step[wht_widen_w] == 1 && count % 4 == 0 &&
+           base[wht_widen_x] % 4 == 0 && base[wht_widen_w] % 4 == 0 &&
+           reinterpret_cast<uintptr_t>(a.w) % 16 == 0;
+}
+__device__ __forceinline__ void wht_widen_bits(const wht_widen_args &a, int count,
+                                               const int64_t *base) {
+    const uint32_t one = a.source.w == scalar::i32 ? 1u : 0x3f800000u;
+    const uint32_t minus = a.source.w == scalar::i32 ? 0xffffffffu : 0xbf800000u;
+    auto *to = static_cast<uint32_t *>(a.w) + base[wht_widen_w];
+    for (int i = 4 * static_cast<int>(threadIdx.x); i < count; i += 4 * wht_walk_threads) {
+        const int64_t bit = base[wht_widen_x] + i;
+        const uint32_t four = __ldg(static_cast<const uint8_t *>(a.x) + (bit >> 3)) >> (bit & 7);
+        const uint4 v = make_uint4((four & 1u) != 0 ? minus : one, (four & 2u) != 0 ? minus : one,
+                                   (four & 4u) != 0 ? minus : one, (four & 8u) != 0 ? minus : one);
+        *reinterpret_cast<uint4 *>(to + i) = v;
+    }
+}
+
 template <bool Alone, class T>
 __device__ __forceinline__ void wht_widen_tile(const wht_widen_args &a, int count,
                                                const int64_t (*base)[wht_widen_tensors],
                                                bool &lost) {
+    if constexpr (Alone && (std::is_same_v<T, float> || std::is_same_v<T, wht_whole>)) {
+        if (wht_widen_packs(a, count, base[0])) return wht_widen_bits(a, count, base[0]);
+    }
     constexpr int step = wht_walk_each<Alone> * wht_walk_threads;
     for (int i = 0; i < count; i += step)
         wht_widen_part<Alone, T>(a, i + static_cast<int>(threadIdx.x), count, base, lost);
