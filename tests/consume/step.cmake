@@ -33,10 +33,10 @@ endfunction()
 
 # Installs BUILD and moves the tree. Extra arguments go to cmake --install.
 function(install_and_move)
-  file(REMOVE_RECURSE ${WORK}/stage ${PREFIX})
-  file(MAKE_DIRECTORY ${WORK}/stage) # a component may be empty
-  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/stage ${ARGN})
-  file(RENAME ${WORK}/stage ${PREFIX})
+  file(REMOVE_RECURSE ${WORK}/stage_${NAME} ${PREFIX})
+  file(MAKE_DIRECTORY ${WORK}/stage_${NAME}) # a component may be empty
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/stage_${NAME} ${ARGN})
+  file(RENAME ${WORK}/stage_${NAME} ${PREFIX})
 endfunction()
 
 set(lib "lib[^/]*(/[^/]+)?") # lib, lib64, lib/x86_64-linux-gnu

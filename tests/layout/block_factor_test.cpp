@@ -1,8 +1,8 @@
 // Places of wht.block_factor in shared memory.
 #include "lib/cuda/wht/block_factor_layout.h"
 
-#include <doctest/doctest.h>
 #include <cstddef>
+#include <doctest/doctest.h>
 #include <set>
 
 using namespace plait::impl;
