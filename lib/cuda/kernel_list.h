@@ -64,7 +64,6 @@ kernel_list list_conv1d_fwd_btc_f16();
 kernel_list list_conv1d_fwd_btc_bf16();
 kernel_list list_conv1d_fwd_btc_pairs();
 kernel_list list_conv1d_bwd_btc_odd();
-kernel_list list_conv1d_fwd_btc_shift();
 kernel_list list_conv1d_fwd_bct_flat();
 kernel_list list_conv1d_fwd_bct_tiled_f32();
 kernel_list list_conv1d_fwd_bct_tiled_f16();

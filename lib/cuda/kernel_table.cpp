@@ -68,7 +68,6 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_conv1d_fwd_btc_f16,
         list_conv1d_fwd_btc_bf16,
         list_conv1d_fwd_btc_pairs,
-        list_conv1d_fwd_btc_shift,
         list_conv1d_bwd_btc_odd,
         list_conv1d_fwd_bct_flat,
         list_conv1d_fwd_bct_tiled_f32,

@@ -257,7 +257,8 @@ pipeline conv1d_cuda_fwd_bct_tiled_build(const problem &problem, const profile &
         args.rows_packed = conv1d_rows_packed(p, p.x);
         if (!masked(p) && conv1d_takes_flat(p)) return conv1d_fwd_bct_flat_launch(args);
         return conv1d_fwd_bct_tiled_launch(
-            args, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y), masked(p));
+            args, conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y), masked(p),
+            conv1d_takes_state(p));
     });
 }
 
@@ -316,9 +317,7 @@ btc_pairs btc_pairs_of(const conv1d_problem &p) {
 
 int64_t btc_groups(const conv1d_problem &p) {
     if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
-        return pairs == btc_pairs::shift
-                   ? conv1d_shift_groups(p.channels)
-                   : conv1d_btc_pairs_groups(p.channels, pairs == btc_pairs::odd);
+        return conv1d_btc_pairs_groups(p.channels, pairs == btc_pairs::odd);
     return conv1d_btc_groups(p.channels, conv1d_btc_taps(p.width), btc_vector(p));
 }
 
@@ -332,8 +331,7 @@ bool btc_full(const conv1d_problem &p) {
 int32_t btc_strip(const conv1d_problem &p, const profile &device) {
     const int taps = conv1d_btc_taps(p.width), vector = btc_vector(p);
     const bool full = btc_full(p);
-    if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
-        return pairs == btc_pairs::shift ? conv1d_shift_strip : conv1d_btc_pairs_tile;
+    if (btc_pairs_of(p) != btc_pairs::none) return conv1d_btc_pairs_tile;
     if (conv1d_btc_tiled(taps, vector, full)) return conv1d_btc_tile(taps);
     const int64_t threads =
         device.sms * conv1d_btc_threads * conv1d_btc_blocks_per_sm(p.x.type, taps, vector, full);
@@ -352,8 +350,7 @@ verdict conv1d_cuda_fwd_btc_applicable(const problem &problem, const profile &de
     if (groups > conv1d_btc_most_groups)
         return text(p.channels, " channels take ", groups, " threads; the limit is ",
                     conv1d_btc_most_groups);
-    const int64_t late = btc_pairs_of(p) == btc_pairs::shift ? conv1d_shift_round - 1 : 0;
-    const int64_t strips = conv1d_ceil_div(p.length + late, btc_strip(p, device));
+    const int64_t strips = conv1d_ceil_div(p.length, btc_strip(p, device));
     if (p.batch > conv1d_most_blocks / strips ||
         p.batch * strips > conv1d_most_blocks / groups * conv1d_btc_threads)
         return text(p.batch, " rows of ", strips, " strips are more than a grid holds");
@@ -376,11 +373,8 @@ pipeline conv1d_cuda_fwd_btc_build(const problem &problem, const profile &device
     const conv1d_problem &p = problem.conv1d();
     return steps_of(p, device, features::inside, [&](step &s, conv1d_fwd_args &args) {
         s.kernel = "conv1d.fwd_btc";
-        args.w_dense = conv1d_dense_taps(p);
         if (const btc_pairs pairs = btc_pairs_of(p); pairs != btc_pairs::none)
-            return pairs == btc_pairs::shift
-                       ? conv1d_fwd_btc_shift_launch(args)
-                       : conv1d_fwd_btc_pairs_launch(args, pairs == btc_pairs::odd);
+            return conv1d_fwd_btc_pairs_launch(args, pairs == btc_pairs::odd);
         return conv1d_fwd_btc_launch(args, btc_vector(p), btc_strip(p, device), btc_full(p));
     });
 }

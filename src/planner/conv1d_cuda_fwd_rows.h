@@ -39,12 +39,12 @@ inline bool conv1d_rows_packed(const conv1d_problem &p, const conv1d_view &v) {
     return (p.channels <= 1 || v.c == p.length) && (p.batch <= 1 || v.b == p.channels * p.length);
 }
 
-/// Whether conv1d.fwd_bct_tiled reads first states itself: of rows that are one sequence each, in
-/// the first vector of a row.
+/// Whether conv1d.fwd_bct_tiled reads first states itself, variants "state", of 16 bits: of rows
+/// that are one sequence each, in the first vector of a row.
 inline bool conv1d_takes_state(const conv1d_problem &p) {
-    return p.state_in.used() && !p.pooled && !p.varlen && !p.seq_idx.used() && p.width <= 4 &&
-           p.length >= conv1d_vector(p.x.type) && conv1d_rows_aligned(p, p.x) &&
-           conv1d_rows_aligned(p, p.y);
+    return conv1d_is_half(p.x.type) && p.state_in.used() && !p.pooled && !p.varlen &&
+           !p.seq_idx.used() && p.width <= 4 && p.length >= conv1d_vector(p.x.type) &&
+           conv1d_rows_aligned(p, p.x) && conv1d_rows_aligned(p, p.y);
 }
 
 /// Variants "flat": rows that do not all begin at vectors.

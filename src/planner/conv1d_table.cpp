@@ -35,7 +35,7 @@ static const std::vector<candidate> table = {
      conv1d_cuda_fwd_bct_tiled_build},
     {"conv1d.fwd.cuda.bct", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_bct_applicable, conv1d_cuda_fwd_bct_estimate, conv1d_cuda_fwd_bct_build},
-    {"conv1d.fwd.cuda.btc", 4, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.fwd.cuda.btc", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_btc_applicable, conv1d_cuda_fwd_btc_estimate, conv1d_cuda_fwd_btc_build},
     {"conv1d.fwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_fwd_any_applicable, conv1d_cuda_fwd_any_estimate, conv1d_cuda_fwd_any_build},

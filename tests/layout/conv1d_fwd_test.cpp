@@ -280,9 +280,9 @@ TEST_CASE("conv1d.fwd_btc: threads have each channel once") {
         CHECK(conv1d_btc_vector(s, 4) * scalar_bytes(s) == (s == scalar::f32 ? 16 : 8));
         CHECK(conv1d_btc_vector(s, 8) * scalar_bytes(s) == (s == scalar::f32 ? 16 : 8));
         CHECK(conv1d_btc_vector(s, 16) * scalar_bytes(s) == (s == scalar::f32 ? 8 : 4));
-        CHECK(conv1d_btc_vector(s, 32) == 2);
+        CHECK(conv1d_btc_vector(s, 32) == 1);
         CHECK(conv1d_btc_tile(4) % 4 == 0); // the window of a token is known at compile time
-        for (const int taps : {4, 8}) {
+        for (const int taps : {4, 8, 16}) {
             // Cells of all threads, tokens and slots, one after the other; all blocks of an SM.
             const int bytes = conv1d_btc_slots(s, taps) * conv1d_btc_slot(s, taps);
             CHECK(conv1d_btc_slot(s, taps) ==

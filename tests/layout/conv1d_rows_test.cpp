@@ -1,6 +1,5 @@
 // conv1d forward by aligned vectors of rows that begin anywhere: who computes and stores what.
 #include "lib/cuda/conv1d/fwd_bct_flat_layout.h"
-#include "lib/cuda/conv1d/fwd_btc_shift_layout.h"
 
 #include <cstddef>
 #include <doctest/doctest.h>
@@ -29,39 +28,6 @@ struct count_map {
 };
 
 } // namespace
-
-TEST_CASE(
-    "conv1d.fwd_btc, shift: every channel of every token is stored once, from samples at hand") {
-    for (const int residue : {1, 3, 5, 7})
-        for (const int channels : {200, 247, 248, 249, 251, 487, 488, 489, 2001, 4093}) {
-            const int warps = static_cast<int>(conv1d_shift_groups(channels) / 32);
-            for (const int offset : {0, 1, 6}) {
-                const int back = conv1d_shift_back(residue, offset);
-                CHECK(back >= 0);
-                CHECK(back < conv1d_shift_round);
-                for (int t = 0; t < 11; ++t) {
-                    const int shift = conv1d_shift_of(residue, t + back);
-                    CHECK((offset + t * residue - shift) % conv1d_shift_vector == 0);
-                    count_map map(channels);
-                    bool known = true;
-                    for (int w = 0; w < warps; ++w)
-                        for (int lane = 0; lane < 32; ++lane) {
-                            const int own = w * conv1d_shift_channels + lane * conv1d_shift_vector;
-                            const conv1d_shift_part part =
-                                conv1d_shift_part_of(lane, own, channels, shift);
-                            for (int j = part.from; j < part.to; ++j) {
-                                map.mark(own - shift + j);
-                                // Of a lane that has all samples of its channels, or of none.
-                                const int from = j < shift ? lane - 1 : lane;
-                                known = known && from >= 0 && from < 31;
-                            }
-                        }
-                    CHECK(map.each_once());
-                    CHECK(known);
-                }
-            }
-        }
-}
 
 TEST_CASE("conv1d.fwd_bct_tiled, flat: every vector once, rows by a product") {
     for (const scalar s : {scalar::f32, scalar::f16, scalar::bf16}) {

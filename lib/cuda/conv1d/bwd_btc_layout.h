@@ -177,7 +177,7 @@ PLAIT_HD constexpr int conv1d_bwd_btc_blocks(scalar x, int taps, bool loose) {
     return conv1d_bwd_btc_log_vec(x, taps) == 2 || taps > 4 || loose ? 4 : 5;
 }
 
-/// "bf16.k4.silu.v4": the last part is the number of channels of a lane; .l4 if loose, .l4.1 with
+/// "bf16.k4.silu.v4": the last part is the number of channels of a lane; .l4 if loose, .r1.l4 with
 /// residue 1.
 inline conv1d_name conv1d_bwd_btc_variant(scalar x, int taps, bool silu, bool loose,
                                           int residue = 0) {
@@ -185,10 +185,10 @@ inline conv1d_name conv1d_bwd_btc_variant(scalar x, int taps, bool silu, bool lo
     int at = 0;
     while (name.text[at] != 0) ++at;
     if (taps > 4) conv1d_append(name, at, silu ? ".silu" : ".none");
+    if (residue != 0) conv1d_append(name, at, ".r");
+    if (residue != 0) conv1d_append(name, at, residue);
     conv1d_append(name, at, loose ? ".l" : ".v");
     conv1d_append(name, at, 1 << conv1d_bwd_btc_log_vec(x, taps));
-    if (residue != 0) conv1d_append(name, at, ".");
-    if (residue != 0) conv1d_append(name, at, residue);
     return name;
 }
 

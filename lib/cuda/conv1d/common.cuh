@@ -35,15 +35,6 @@ template <class T> __device__ __forceinline__ void conv1d_pin(T &v) {
 #endif
 }
 
-/// A pointer that is added to token by token, not each time from where it began.
-template <class T> __device__ __forceinline__ T *conv1d_btc_step(T *p, int64_t bytes) {
-    p = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(bytes));
-#ifdef __CUDACC__
-    asm("" : "+l"(p));
-#endif
-    return p;
-}
-
 // ---- Elements whose type is known at run time ------------------------------------------------
 
 /// One element; T = float holds all types but f64.

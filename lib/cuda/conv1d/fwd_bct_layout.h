@@ -146,9 +146,9 @@ PLAIT_HD constexpr conv1d_bct_range conv1d_bct_odd_range(scalar s, int halo, int
     return range;
 }
 
-/// "bf16.k4", "bf16.k4.odd": rows begin anywhere; "bf16.k4.masked": that, and with masks; of
-/// aligned rows "bf16.k4.aligned.masked".
-enum class conv1d_bct_rows { aligned, odd, masked, aligned_masked };
+/// "bf16.k4", "bf16.k4.odd": rows begin anywhere; "bf16.k4.masked": that, and with masks;
+/// "bf16.k4.state": aligned, with first states.
+enum class conv1d_bct_rows { aligned, odd, masked, state };
 
 constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows rows) {
     conv1d_name name{};
@@ -158,7 +158,7 @@ constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows row
     conv1d_append(name, at, taps);
     if (rows == conv1d_bct_rows::odd) conv1d_append(name, at, ".odd");
     if (rows == conv1d_bct_rows::masked) conv1d_append(name, at, ".masked");
-    if (rows == conv1d_bct_rows::aligned_masked) conv1d_append(name, at, ".aligned.masked");
+    if (rows == conv1d_bct_rows::state) conv1d_append(name, at, ".state");
     return name;
 }
 
@@ -172,8 +172,10 @@ constexpr conv1d_launch conv1d_fwd_launch(const conv1d_name &name, int threads, 
     return l;
 }
 
-/// Fills the fields of the tiles; conv1d_bct_blocks < 2^31. `aligned`: rows of x and y.
-constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool aligned, bool masked) {
+/// Fills the fields of the tiles; conv1d_bct_blocks < 2^31. `aligned`: rows of x and y. `state`: it
+/// reads the first states of aligned rows.
+constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool aligned, bool masked,
+                                                    bool state = false) {
     const conv1d_bct_cut cut = conv1d_bct_cut_of(a.x_type, a.batch * a.channels, a.length, aligned);
     const int64_t blocks = conv1d_bct_blocks(cut, a.batch, a.channels);
     a.across = conv1d_divisor_of(cut.tiles * cut.lanes);
@@ -181,11 +183,10 @@ constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool ali
     a.vectors = cut.vectors;
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(blocks);
-    const bool four = conv1d_fwd_bct_taps(a.width) == 4;
-    const conv1d_bct_rows rows =
-        masked    ? (aligned && four ? conv1d_bct_rows::aligned_masked : conv1d_bct_rows::masked)
-        : aligned ? conv1d_bct_rows::aligned
-                  : conv1d_bct_rows::odd;
+    const conv1d_bct_rows rows = masked     ? conv1d_bct_rows::masked
+                                 : !aligned ? conv1d_bct_rows::odd
+                                 : state    ? conv1d_bct_rows::state
+                                            : conv1d_bct_rows::aligned;
     return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), rows),
                              conv1d_bct_threads, blocks, 0);
 }

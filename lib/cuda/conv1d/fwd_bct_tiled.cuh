@@ -79,18 +79,13 @@ __device__ __forceinline__ void conv1d_bct_state_window(const conv1d_fwd_args &a
                 a.state_in, state + (a.entries - d) * a.state_stride.t, a.state_wide);
 }
 
-/// Fields of the v tokens from t on, ones behind them. Odd: vectors begin at any token.
-template <scalar S, int Taps, bool Odd>
+/// Fields of the v tokens from t on, ones behind them.
+template <scalar S, int Taps>
 __device__ __forceinline__ void
 conv1d_bct_load_masks(const uint32_t *row, int t, uint32_t (&masks)[conv1d_mask_words<S, Taps>]) {
     constexpr int n = conv1d_mask_words<S, Taps>, bits = conv1d_vector(S) * Taps;
     const conv1d_mask_place at = conv1d_mask_place_of(t, Taps);
     row += at.word;
-    if constexpr (!Odd && Taps == 4) { // a word, or a half of one
-        masks[0] = __ldg(row) >> at.bit;
-        if constexpr (bits < 32) masks[0] |= ~0u << bits;
-        return;
-    }
     uint32_t low = __ldg(row);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
@@ -117,7 +112,7 @@ conv1d_bct_mask_kind(const uint32_t (&masks)[conv1d_mask_words<S, Taps>]) {
 }
 
 /// A thread's vectors. Odd: rows of x, y lie alike, but not all at multiples of 16 bytes.
-template <scalar S, int Taps, bool Odd, bool Masked>
+template <scalar S, int Taps, bool Odd, bool Masked, bool State>
 __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                                                      const conv1d_bct_self &self) {
     using bits = typename stored<S>::bits;
@@ -156,7 +151,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             if (now) plain |= 1u << i;
             if (now) conv1d_bct_load_window<S, halo, Odd>(x, t, words[i]);
             if constexpr (Masked)
-                if (now) conv1d_bct_load_masks<S, Taps, Odd>(masks_row, t, masks[i]);
+                if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
         }
         if (i0 == 0) conv1d_load_taps_by<S, Taps <= (Odd ? 8 : 16)>(a, self.c, taps, bias);
         if constexpr (!Masked || Taps == 4) done |= plain << i0;
@@ -170,12 +165,10 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                 done |= 1u << (i0 + i);
             }
             float window[halo + v], out[v];
-            if constexpr (!Odd && !Masked)
-                conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
+            if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
-            if constexpr (!Odd && !Masked && Taps == 4)
-                if (i == 0 && first == 0 && a.state_in != nullptr)
-                    conv1d_bct_state_window<S>(a, self.b, self.c, window);
+            if constexpr (State)
+                if (i == 0 && first == 0) conv1d_bct_state_window<S>(a, self.b, self.c, window);
             if constexpr (Masked && Taps == 4) {
                 // samples in front of the row do not count
                 conv1d_compute_fields<S, v>(a, taps[0], bias[0], window, masks[i][0], out);
@@ -205,7 +198,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
         float window[halo + v], out[v];
         if (Masked && t >= range.least && t <= range.most) {
             uint32_t words[window_words];
-            conv1d_bct_load_window<S, halo, Odd>(x, t, words);
+            conv1d_bct_load_window<S, halo, true>(x, t, words);
             conv1d_widen_words<S, halo + v>(words, window);
             conv1d_bct_clear_samples<halo>(t, window);
         } else {
@@ -213,7 +206,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
         }
         if constexpr (Masked) {
             uint32_t masks[conv1d_mask_words<S, Taps>];
-            conv1d_bct_load_masks<S, Taps, true>(masks_row, t, masks);
+            conv1d_bct_load_masks<S, Taps>(masks_row, t, masks);
             conv1d_compute_masked<S, Taps, halo, v>(a, taps[0], bias[0], window, masks, out);
         } else {
             conv1d_compute<S, Taps, halo, v>(a, taps[0], bias[0], window, out);
@@ -222,8 +215,8 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
     }
 }
 
-/// Masked: of rows with ids, masks say which taps count.
-template <scalar S, int Taps, bool Odd, bool Masked>
+/// Masked: of rows with ids, masks say which taps count. State: aligned rows have first states.
+template <scalar S, int Taps, bool Odd, bool Masked, bool State = false>
 __global__ void __launch_bounds__(conv1d_bct_threads,
                                   conv1d_bct_is_wide(Taps) && !Odd
                                       ? conv1d_bct_wide_blocks_per_sm(Taps)
@@ -241,7 +234,7 @@ __global__ void __launch_bounds__(conv1d_bct_threads,
                 conv1d_bct_wide_body<S, Taps, false>(a, self);
             }
         } else {
-            conv1d_bct_tile_body<S, Taps, Odd, Masked>(a, conv1d_bct_self_of(a, at));
+            conv1d_bct_tile_body<S, Taps, Odd, Masked, State>(a, conv1d_bct_self_of(a, at));
         }
     }
 }

@@ -1,17 +1,16 @@
 // conv1d.fwd_btc: y = act(bias + sum_k w[k] xe[t-(K-1)+k]) [+ x], channels contiguous, x, y bf16,
 // f16 or f32, w, bias, states of that type or f32, K <= 32. A thread holds a vector of 4 channels
-// (2 for K > 8; single ones, 32 apart, where they are not aligned) with taps in registers; of 16
-// bits and K <= 4 that are not aligned: fwd_btc_pairs.cuh, fwd_btc_shift.cuh. K <= 4: a tile of 8
-// tokens, all loaded first. Else, and with states, ids or packed sequences, a strip of tokens: K <=
-// 8 by a ring of asynchronous copies and a window in registers, beyond that eight loads ahead and
-// no window: K sums of each channel wait for samples to come, from the oldest on. Bytes: 2 elements
-// an output; samples in front of a tile come from L2. An output takes 18 (tiles) or K + 11 to 14
-// (strips, 16 bits) slots, where 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32
-// accumulators, one rounding. Measured there: r = 1.04 to 1.06 at K = 4, 1.20 at K = 8. Tiles at K
-// = 8 (1.44) were tried. Strips are computed as if a row were one sequence with zeros before it;
-// then the thread writes the first tokens of other sequences and of runs of equal ids again, one by
-// one.
-// Parts: fwd_btc_pairs.cuh, fwd_btc_shift.cuh.
+// (2 for K > 8; single ones, 32 apart, where they are not aligned or K > 16) with taps and window
+// in registers; of 16 bits and K <= 4 that are not aligned: fwd_btc_pairs.cuh. K <= 4: a tile of 8
+// tokens, all loaded first. Else, and with states, ids or packed sequences, a strip of tokens,
+// which come by a ring of asynchronous copies. Bytes: 2 elements an output; samples in front of a
+// tile come from L2. An output takes 18 (tiles) or 5 + K + 6 of SiLU (strips, 16 bits) slots, where
+// 28 (16 bits) or 56 (f32) are free at the copy rate of an H200. f32 accumulators, one rounding.
+// Measured there: r = 1.04 to 1.06 at K = 4, 1.20 at K = 8, 1.55 at K = 16, 2.4 at K = 32. Tiles at
+// K = 8 (1.44), sums of several tokens side by side at K = 16 and 32 (no change), and sums of the
+// tokens to come in the place of a window (1.68, 2.58) were tried.
+// Strips are computed as if a row were one sequence with zeros before it; then the thread writes
+// the first tokens of other sequences and of runs of equal ids again, one by one.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

@@ -6,12 +6,11 @@ namespace plait::impl::cuda {
 kernel_list list_conv1d_fwd_btc_f16() {
     constexpr scalar s = scalar::f16;
     constexpr int v4 = conv1d_btc_vector(s, 4), v8 = conv1d_btc_vector(s, 8),
-                  v16 = conv1d_btc_vector(s, 16), v32 = conv1d_btc_vector(s, 32);
+                  v16 = conv1d_btc_vector(s, 16);
     static const kernel_entry entries[] = {
         conv1d_fwd_btc_entry<s, v4, 4, false>(),   conv1d_fwd_btc_entry<s, v4, 4, true>(),
         conv1d_fwd_btc_entry<s, v8, 8, false>(),   conv1d_fwd_btc_entry<s, v8, 8, true>(),
         conv1d_fwd_btc_entry<s, v16, 16, false>(), conv1d_fwd_btc_entry<s, v16, 16, true>(),
-        conv1d_fwd_btc_entry<s, v32, 32, false>(), conv1d_fwd_btc_entry<s, v32, 32, true>(),
         conv1d_fwd_btc_entry<s, 1, 4, false>(),    conv1d_fwd_btc_entry<s, 1, 4, true>(),
         conv1d_fwd_btc_entry<s, 1, 8, false>(),    conv1d_fwd_btc_entry<s, 1, 8, true>(),
         conv1d_fwd_btc_entry<s, 1, 16, false>(),   conv1d_fwd_btc_entry<s, 1, 16, true>(),

@@ -30,11 +30,9 @@ PLAIT_HD constexpr int conv1d_btc_part(int taps) { return conv1d_btc_group(taps)
 
 /// Channels of a thread that lie side by side: as many as leave registers for enough threads. 1:
 /// there is none.
-PLAIT_HD constexpr int conv1d_btc_vector(scalar, int taps) { return taps <= 8 ? 4 : 2; }
-
-/// Wide windows: no samples are kept, but the sums of the tokens to come, as many as taps.
-PLAIT_HD constexpr bool conv1d_btc_by_sums(int taps, int vector) { return taps > 8 && vector > 1; }
-constexpr int conv1d_btc_ahead = 8; ///< tokens on their way there
+PLAIT_HD constexpr int conv1d_btc_vector(scalar, int taps) {
+    return taps <= 8 ? 4 : taps == 16 ? 2 : 1;
+}
 
 /// The ring of threads with vectors: slots of as many tokens as there are taps, then threads, each
 /// with a cell of a vector.
@@ -75,8 +73,7 @@ PLAIT_HD constexpr int conv1d_btc_blocks_per_sm(scalar s, int taps, int vector, 
         if (full) return s == scalar::f16 ? 5 : 6;
         return s == scalar::f32 ? 5 : 7; // of tiles
     }
-    if (vector > 1 && taps == 32) return full || s != scalar::bf16 ? 2 : 3;
-    if (vector > 1) return full ? 3 : 4;
+    if (vector > 1) return taps == 8 && !full ? 4 : 3;
     if (taps == 8) return s != scalar::f32 || full ? 4 : 5;
     return taps == 16 ? (full ? 3 : 4) : 2;
 }
@@ -135,8 +132,7 @@ constexpr conv1d_launch conv1d_fwd_btc_launch(conv1d_fwd_args &a, int vector, in
     a.strips = conv1d_divisor_of(strips);
     a.strip = strip;
     a.blocks = static_cast<uint32_t>(blocks);
-    const bool ring =
-        vector > 1 && !conv1d_btc_tiled(taps, vector, full) && !conv1d_btc_by_sums(taps, vector);
+    const bool ring = vector > 1 && !conv1d_btc_tiled(taps, vector, full);
     return conv1d_fwd_launch(
         conv1d_btc_variant(a.x_type, taps, vector, full), conv1d_btc_threads, blocks,
         ring ? conv1d_btc_slots(a.x_type, taps) * conv1d_btc_slot(a.x_type, taps) : 0);

@@ -7,7 +7,8 @@
 // of a warp then has no channels in its second run, only such a word. The last tiles of the tensor
 // test what they load. Bytes: 2 elements an output; samples in front of a tile come from L2. About
 // 17 (even) and 20 (odd) issue slots an output. f32 accumulators, one rounding. On an H200 r = 1.10
-// even; odd 1.28 with a word of two owners at the end of every run, not of every two as now. Odd at
+// even; odd 1.33, 1.28 with a word of two owners at the end of every run, not of every two as now;
+// vectors of 16 bytes shifted by shuffles took 1.55. Odd at
 // base clocks: L2 79 % busy, issue slots 64 %.
 #pragma once
 
@@ -16,6 +17,15 @@
 #include "lib/cuda/conv1d/fwd_btc_layout.h"
 
 namespace plait::impl::cuda {
+
+/// A pointer that is added to token by token, not each time from where it began.
+template <class T> __device__ __forceinline__ T *conv1d_btc_step(T *p, int64_t bytes) {
+    p = reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(bytes));
+#ifdef __CUDACC__
+    asm("" : "+l"(p));
+#endif
+    return p;
+}
 
 /// Taps of channels anywhere; their offsets are of 32 bits.
 template <scalar T, int V, int Taps>

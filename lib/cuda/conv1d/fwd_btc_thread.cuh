@@ -110,68 +110,6 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
         part_of<How, true, 0>(a, ring + at, to, left, window);
     }
 
-    /// One more sample of each channel; what is complete then to `out`. sums[d] are of the token
-    /// d + 1 further on.
-    template <conv1d_btc_walk How>
-    __device__ __forceinline__ void add(const conv1d_fwd_args &a, const typename lane::raw &raw,
-                                        float (&sums)[Taps][V], float (&now)[V],
-                                        float (&out)[V]) const {
-        lane::widen_all(raw, now);
-#pragma unroll
-        for (int i = 0; i < V; ++i) out[i] = __fmaf_rn(taps[i][0], now[i], sums[0][i]);
-#pragma unroll
-        for (int d = 1; d < Taps; ++d) {
-            if (How == conv1d_btc_walk::masked && d >= static_cast<int>(a.width)) continue;
-#pragma unroll
-            for (int i = 0; i < V; ++i) sums[d - 1][i] = __fmaf_rn(taps[i][d], now[i], sums[d][i]);
-        }
-    }
-
-    /// Tokens t .. stop - 1, without a window: sums of the tokens to come wait for samples.
-    template <conv1d_btc_walk How>
-    __device__ __forceinline__ void walk_sums(const conv1d_fwd_args &a, int t, int stop) const {
-        // the tests of a width take registers
-        constexpr int ahead = How == conv1d_btc_walk::masked ? 4 : conv1d_btc_ahead;
-        static_assert(Taps % ahead == 0, "tokens before the first come in whole rounds");
-        const int64_t x_step = a.x_stride.t * static_cast<int64_t>(sizeof(bits));
-        const int64_t y_step = a.y_stride.t * static_cast<int64_t>(sizeof(bits));
-        int at = t - Taps; // Taps - 1 tokens before t count, the one before them for nothing
-        const bits *from = x + at * a.x_stride.t;
-        bits *to = y + t * a.y_stride.t;
-        float sums[Taps][V], now[V], out[V];
-        typename lane::raw raw[ahead];
-        const auto load = [&](typename lane::raw &r, int token) {
-            r = typename lane::raw{};
-            if (token >= 0 && token < stop) r = own.load(from);
-            from = conv1d_btc_step(from, x_step);
-        };
-#pragma unroll
-        for (int u = 0; u < ahead; ++u) load(raw[u], at + u);
-#pragma unroll
-        for (int d = 0; d < Taps; ++d)
-#pragma unroll
-            for (int i = 0; i < V; ++i) sums[d][i] = bias[i];
-#pragma unroll 1
-        for (; at < t; at += ahead) {
-#pragma unroll
-            for (int u = 0; u < ahead; ++u) {
-                add<How>(a, raw[u], sums, now, out);
-                load(raw[u], at + ahead + u);
-            }
-        }
-#pragma unroll 1
-        for (; at < stop; at += ahead) {
-#pragma unroll
-            for (int u = 0; u < ahead; ++u) {
-                add<How>(a, raw[u], sums, now, out);
-                load(raw[u], at + ahead + u);
-                finish<How == conv1d_btc_walk::silu>(a, now, out);
-                if (at + u < stop) own.store(to, out);
-                to = conv1d_btc_step(to, y_step);
-            }
-        }
-    }
-
     /// A tile's samples, and those in front of it.
     struct tile_samples {
         typename lane::raw before[Taps - 1], now[conv1d_btc_tile(Taps)];
@@ -338,8 +276,6 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
             const int groups = (stop - t) / group;
             if (groups > 0) walk_groups<How>(a, t, groups);
             singles<false>(a, {0, 0, 0, true}, nullptr, t + groups * group, stop);
-        } else if constexpr (conv1d_btc_by_sums(Taps, V)) {
-            walk_sums<How>(a, t, stop);
         } else {
             walk<How>(a, t, stop);
         }
@@ -347,11 +283,9 @@ template <scalar S, int V, int Taps, bool Strided> struct conv1d_btc_thread {
 
     /// Tokens t .. stop - 1 of a row that is one sequence with zeros before it.
     __device__ __forceinline__ void row(const conv1d_fwd_args &a, int t, int stop) {
-        constexpr bool sums = !Strided && conv1d_btc_by_sums(Taps, V);
-        const bool alone = a.silu && !a.residual;
-        if (a.width != Taps || (sums && !alone)) {
+        if (a.width != Taps) {
             row_as<conv1d_btc_walk::masked>(a, t, stop);
-        } else if (sums || alone) {
+        } else if (a.silu && !a.residual) {
             row_as<conv1d_btc_walk::silu>(a, t, stop);
         } else {
             row_as<conv1d_btc_walk::exact>(a, t, stop);

@@ -33,7 +33,6 @@ struct conv1d_fwd_args {
     conv1d_divisor strips; ///< fwd_btc: of a row
     int32_t strip;         ///< fwd_btc: tokens of a thread
     int32_t vectors;       ///< fwd_bct_tiled: of a thread
-    bool w_dense;          ///< fwd_btc_shift: w, bias of x's type without gaps, at 16 bytes
     int32_t mask_taps;     ///< fwd_masks: bits of a token
     conv1d_divisor of_row; ///< fwd_bct_flat: the length
     uint64_t row_inverse;  ///< fwd_bct_flat: 2^64 / the length, rounded down

@@ -11,9 +11,9 @@ namespace plait::impl::cuda {
 template <scalar S, int Taps, conv1d_bct_rows Rows> kernel_entry conv1d_fwd_bct_tiled_entry() {
     static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Rows);
     using rows = conv1d_bct_rows;
-    constexpr bool aligned = Rows == rows::aligned || Rows == rows::aligned_masked;
-    constexpr bool masked = Rows == rows::masked || Rows == rows::aligned_masked;
-    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, !aligned, masked>>(
+    constexpr bool odd = Rows == rows::odd || Rows == rows::masked;
+    return make_kernel_entry<
+        &conv1d_fwd_bct_tiled<S, Taps, odd, Rows == rows::masked, Rows == rows::state>>(
         "conv1d.fwd_bct_tiled", name.text);
 }
 
