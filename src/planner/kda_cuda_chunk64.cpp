@@ -25,8 +25,9 @@ constexpr double memory_share = 0.8;
 constexpr double prep_seconds = 16e-6;
 constexpr double grad_seconds = 24e-6;
 constexpr double scan_seconds = 8e-6;
-double step_seconds(int warps) {
-    return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
+double step_seconds(int warps, bool pair) {
+    if (warps <= kda64_split_most) return pair ? (warps == 1 ? 0.8e-6 : 1.0e-6) : 1.7e-6;
+    return warps == 8 ? 3.1e-6 : 2.0e-6;
 }
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 
@@ -315,12 +316,15 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const int warps = scan_warps(p, device);
     const double chunks = static_cast<double>(kda_ceil_div(p.longest(), kda64_rows));
     const double steps = std::max(chunks, heads * kda64_scan_slices(p.dim_v, warps) / sms);
+    const double rounds =
+        static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps)) / sms;
     double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
                 steps * steps_back_seconds(warps);
     else
-        busy += steps * step_seconds(warps);
+        busy += steps * step_seconds(warps, scan_pair(p, warps, device)) +
+                std::max(0.0, rounds - 1) * scan_seconds;
     const int launches =
         (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
     return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);
