@@ -22,10 +22,13 @@ constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
 /// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
 /// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
-constexpr double memory_share = 0.8, prep_seconds = 16e-6, grad_seconds = 21.5e-6,
-                 scan_seconds = 8e-6;
-double step_seconds(int warps) {
-    return warps == 8 ? 3.1e-6 : warps == 4 ? 2.0e-6 : warps == 2 ? 1.0e-6 : 0.7e-6;
+constexpr double memory_share = 0.8;
+constexpr double prep_seconds = 16e-6;
+constexpr double grad_seconds = 21.5e-6;
+constexpr double scan_seconds = 8e-6;
+double step_seconds(int warps, bool pair) {
+    if (warps <= kda64_split_most) return pair ? (warps == 1 ? 0.8e-6 : 1.0e-6) : 1.7e-6;
+    return warps == 8 ? 3.1e-6 : 2.0e-6;
 }
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 /// Of both scans at once that of kda.chunk64_bwd_scan.
@@ -308,13 +311,16 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const double blocks =
         static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps));
     const double beside = 2 * blocks <= sms ? beside_share : 1.0;
+    const double rounds =
+        static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps)) / sms;
     double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
                 (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
                                         : steps * steps_back_seconds(warps) * beside);
     else
-        busy += steps * step_seconds(warps);
+        busy += steps * step_seconds(warps, scan_pair(p, warps, device)) +
+                std::max(0.0, rounds - 1) * scan_seconds;
     const int launches =
         (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
     return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);

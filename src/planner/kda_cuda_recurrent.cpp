@@ -17,6 +17,7 @@ constexpr double state_share = 0.8;
 /// which none begins before the one before it has ended: an estimate of 300 cycles. Keys beyond
 /// tiles pass over their state in memory.
 constexpr double register_share = 0.3;
+constexpr double few_share = 0.4; ///< of variants one and few
 constexpr double token_seconds = 0.18e-6;
 constexpr double any_share = 0.02;
 constexpr double any_key_seconds = 20e-9;
@@ -103,10 +104,14 @@ cost kda_cuda_fwd_recurrent_estimate(const problem &problem, const profile &devi
     kda_add_traffic(problem, s);
     const double keys = static_cast<double>(p.dim_k);
     const double token = fwd_any(p) ? keys * any_key_seconds : token_seconds;
+    const bool few = kda_few_access(p) != kda_state_access::elements;
     const double rounds = std::max(1.0, static_cast<double>(a.blocks) /
                                             (static_cast<double>(device.sms) * 512 / l.threads));
     return kda_cuda_cost(device, static_cast<double>(s.bytes_read + s.bytes_written), state_share,
-                         static_cast<double>(kda_flops(p)), fwd_any(p) ? any_share : register_share,
+                         static_cast<double>(kda_flops(p)),
+                         fwd_any(p) ? any_share
+                         : few      ? few_share
+                                    : register_share,
                          length_of(p) * token * rounds, kda_needs_offsets(p) ? 2 : 1);
 }
 

@@ -13,7 +13,6 @@
 #pragma once
 
 #include "lib/cuda/common/async_copy.cuh"
-#include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/kda/fwd_recurrent.cuh"
 
 namespace plait::impl::cuda {
@@ -208,20 +207,6 @@ __device__ __forceinline__ void kda_few_stage(const kda_fwd_recurrent_args &a,
     }
 }
 
-/// Asks L2 for the rows of token t: lanes 0 to 5 have 64 keys each of q, k and g.
-template <int Keys>
-__device__ __forceinline__ void kda_few_ask(const kda_fwd_recurrent_args &a,
-                                            const kda_few_item &item, int64_t t) {
-    const kda_problem &p = a.problem;
-    const int lane = static_cast<int>(threadIdx.x % 32), first = lane % 2 * 64;
-    if (lane >= 6 || first >= Keys) return;
-    const kda_view &view = lane < 2 ? p.q : lane < 4 ? p.k : p.g;
-    const void *base = lane < 2 ? a.q : lane < 4 ? a.k : a.g;
-    const int64_t at = kda_at(view, item.row, int64_t(item.begin) + t, lane < 4 ? item.h : item.hv);
-    prefetch_l2(static_cast<const char *>(base) +
-                (at + first * view.c) * (view.type == scalar::f32 ? 4 : 2));
-}
-
 __device__ __forceinline__ kda_item kda_few_item_of(const kda_fwd_recurrent_args &a,
                                                     uint32_t block) {
     const kda_problem &p = a.problem;
@@ -350,8 +335,6 @@ __global__ void __launch_bounds__(kda_few_threads, kda_few_blocks_per_sm(Keys))
                        item.state * p.state_in.n + item.hv * p.state_in.h +
                            item.column * p.state_in.v,
                        raw);
-        if (item.live)
-            for (int t = warps + warp; t < item.length; t += warps) kda_few_ask<Keys>(a, item, t);
         kda_fwd_clear(a, wide, wide.at.gap, wide.at.begin, kda_few_columns);
         if (!item.live)
             kda_fwd_clear(a, wide, wide.at.begin, wide.at.begin + wide.at.length, kda_few_columns);
