@@ -63,9 +63,6 @@ inline constexpr double mma16_element = .60;
 /// wht.fused, of what wht.block reaches: an estimate.
 inline constexpr double fused = .97;
 
-/// wht.columns_product: an estimate.
-inline constexpr double columns_product = .75;
-
 /// wht.block_factor: an estimate.
 inline constexpr double block_factor = .85;
 
