@@ -86,11 +86,13 @@ cost wht_cuda_block_factor_estimate(const problem &p, const profile &device) {
     const auto tiles = static_cast<double>((r.rows - 1) / f.launch.rows_per_tile + 1);
     const double busy = std::min(1.0, tiles / device.sms);
     const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
-    const double additions =
-        static_cast<double>(r.elements()) * (wht_factor_order(f.factor) / 2 + 1 + f.log_k);
+    const bool half = wht_is_half(r.x);
+    const int stages = f.log_k + (half ? 0 : wht_factor_order(f.factor) / 2 + 1);
+    const double additions = static_cast<double>(r.elements()) * stages;
+    const double share = half ? wht_cost::block_factor_half : wht_cost::block_factor;
     cost sum;
-    sum.memory_seconds = static_cast<double>(r.x_bytes() + r.y_bytes()) /
-                         (device.copy_bandwidth * wht_cost::block_factor * busy);
+    sum.memory_seconds =
+        static_cast<double>(r.x_bytes() + r.y_bytes()) / (device.copy_bandwidth * share * busy);
     sum.compute_seconds = additions / (rate * wht_cost::additions * busy);
     sum.launch_seconds = device.launch_seconds;
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
@@ -114,8 +116,8 @@ pipeline wht_cuda_block_factor_build(const problem &problem, const profile &devi
     if (per_tile == 1 || r.x_stride == r.n) // a tile lies in a row
         args.lines = static_cast<int32_t>((per_tile * r.n * scalar_bytes(r.x) - 1) / 128 + 1);
     args.x_vector = f.log_k >= 3 && aligned(r.x_align, 16, r.x_stride, r.rows, r.x);
-    args.y_vector = r.n * scalar_bytes(r.y) % 16 == 0 &&
-                    aligned(r.y_align, 16, r.y_stride, r.rows, r.y);
+    args.y_vector =
+        r.n * scalar_bytes(r.y) % 16 == 0 && aligned(r.y_align, 16, r.y_stride, r.rows, r.y);
     if (wht_is_half(r.x))
         for (int i = 0; i < wht_factor_order(f.factor); ++i)
             args.minus[i] = wht_block_factor_signs(f.factor, problem.wht().adjoint, i);
