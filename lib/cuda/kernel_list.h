@@ -39,7 +39,6 @@ kernel_list list_wht_fused_bf16();
 kernel_list list_wht_cluster_f32();
 kernel_list list_wht_cluster_f64();
 kernel_list list_wht_cluster_half();
-kernel_list list_wht_columns_product();
 kernel_list list_wht_columns_tiled_f32();
 kernel_list list_wht_columns_tiled_f64();
 kernel_list list_wht_columns_tiled_integer(); ///< i32, i64

@@ -36,7 +36,6 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_wht_cluster_f32,
         list_wht_cluster_f64,
         list_wht_cluster_half,
-        list_wht_columns_product,
         list_wht_columns_tiled_f32,
         list_wht_columns_tiled_integer,
         list_wht_columns_tiled_half,

@@ -17,10 +17,10 @@ namespace plait::impl {
 
 namespace {
 
-/// Part of the copy bandwidth that a step around the passes is taken to reach: an estimate.
-constexpr double step_share = 0.7;
-/// Instructions of an addition of wht.factor.
-constexpr double factor_instructions = 3;
+/// Part of the copy bandwidth that a step around the passes reaches: an H200, widen and finish.
+constexpr double step_share = 0.5;
+/// Time of an addition of wht.factor, in instructions: an H200 at orders 64 and 172.
+constexpr double factor_instructions = 8;
 constexpr int64_t walking_blocks = 8; ///< of a multiprocessor
 /// Numbers that may become one where they are halves: sums of that many of 32 bits fit 63.
 constexpr int64_t most_halves = int64_t{1} << 31;

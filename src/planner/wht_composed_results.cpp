@@ -6,6 +6,9 @@
 
 namespace plait::impl {
 
+/// Time of a result that is counted, in additions of wht.factor: an H200 with 2^26 of them.
+static constexpr int64_t histogram_additions = 28;
+
 void wht_composer::add_finish() {
     wht_finish_args args{};
     args.w_type = w_;
@@ -82,7 +85,8 @@ void wht_composer::add_finish() {
                 args.walk.tiles);
         moves(s, read + (gather_ ? touched(PLAIT_ROWS) : 0),
               (size ? transforms() * p_.groups * wht_largest_bytes(w_) : 0) +
-                  (store ? results() * scalar_bytes(p_.y) : 0) + touched(PLAIT_HISTOGRAM));
+                  (store ? results() * scalar_bytes(p_.y) : 0) + touched(PLAIT_HISTOGRAM),
+              p_.bins > 0 ? results() * histogram_additions : 0);
     };
     if (p_.scales) {
         walk(true, false, false);

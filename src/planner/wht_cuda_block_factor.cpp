@@ -18,7 +18,7 @@ struct factor_rows {
 };
 
 /// Rows whose transformed axis has a factor.
-verdict read(const problem &problem, const profile &device, factor_rows *out) {
+verdict read(const problem &problem, factor_rows *out) {
     if (problem.empty) return "the problem is empty: there is nothing to run";
     if (const verdict only = wht_ref_only(problem); !only.empty()) return only;
     const wht_problem &p = problem.wht();
@@ -53,8 +53,7 @@ verdict read(const problem &problem, const profile &device, factor_rows *out) {
     if (r.y != r.x) return text("y is ", scalar_name(r.y), "; needs ", scalar_name(r.x), " like x");
     if (!wht_block_factor_exists(r.x, f.factor, 0))
         return text("x is ", scalar_name(r.x), "; needs f16, bf16, f32 or f64");
-    if (!wht_block_factor_launch(r.x, f.factor, p.adjoint, f.log_k, &f.launch,
-                                 r.rows / std::max(device.sms, 1)))
+    if (!wht_block_factor_launch(r.x, f.factor, p.adjoint, f.log_k, &f.launch))
         return text("n=", r.n, " is over ", wht_factor_order(f.factor), " times ",
                     1 << wht_block_factor_log_k);
     *out = f;
@@ -70,7 +69,7 @@ bool aligned(int align, int bytes, int64_t stride, int64_t rows, scalar s) {
 verdict wht_cuda_block_factor_applicable(const problem &p, const profile &device) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     factor_rows f;
-    if (const verdict shape = read(p, device, &f); !shape.empty()) return shape;
+    if (const verdict shape = read(p, &f); !shape.empty()) return shape;
     if (const verdict built = wht_cuda_built_for(device); !built.empty()) return built;
     if (wht_is_half(f.rows.x) && !device.runs_code_from(80))
         return "16-bit types need compute capability 8.0 and a build for it";
@@ -82,16 +81,18 @@ verdict wht_cuda_block_factor_applicable(const problem &p, const profile &device
 
 cost wht_cuda_block_factor_estimate(const problem &p, const profile &device) {
     factor_rows f;
-    read(p, device, &f);
+    read(p, &f);
     const wht_rows &r = f.rows;
     const auto tiles = static_cast<double>((r.rows - 1) / f.launch.rows_per_tile + 1);
     const double busy = std::min(1.0, tiles / device.sms);
     const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
-    const double additions =
-        static_cast<double>(r.elements()) * (wht_factor_order(f.factor) / 2 + 1 + f.log_k);
+    const bool half = wht_is_half(r.x);
+    const int stages = f.log_k + (half ? 0 : wht_factor_order(f.factor) / 2 + 1);
+    const double additions = static_cast<double>(r.elements()) * stages;
+    const double share = half ? wht_cost::block_factor_half : wht_cost::block_factor;
     cost sum;
-    sum.memory_seconds = static_cast<double>(r.x_bytes() + r.y_bytes()) /
-                         (device.copy_bandwidth * wht_cost::block_factor * busy);
+    sum.memory_seconds =
+        static_cast<double>(r.x_bytes() + r.y_bytes()) / (device.copy_bandwidth * share * busy);
     sum.compute_seconds = additions / (rate * wht_cost::additions * busy);
     sum.launch_seconds = device.launch_seconds;
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
@@ -101,7 +102,7 @@ cost wht_cuda_block_factor_estimate(const problem &p, const profile &device) {
 
 pipeline wht_cuda_block_factor_build(const problem &problem, const profile &device) {
     factor_rows f;
-    read(problem, device, &f);
+    read(problem, &f);
     const wht_rows &r = f.rows;
     wht_block_factor_args args{};
     args.rows = r.rows;

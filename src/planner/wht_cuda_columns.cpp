@@ -3,7 +3,6 @@
 // whole tiles of columns below them are passes of wht.columns_*, in place in Y; what lies lower is
 // taken by one pass before: wht.block where that is rows, else wht.any.
 #include "lib/cuda/wht/block_layout.h"
-#include "lib/cuda/wht/columns_product_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
 #include "src/core/text.h"
@@ -102,29 +101,24 @@ void cut(bit_run run, int more, std::vector<bit_run> &out) {
     }
 }
 
-/// The launch of pass i; null where its rows are too short, else the step.
-const char *launch_of(const columns_plan &plan, const profile &device, size_t i, wht_launch *l) {
+/// The launch of pass i; false where its rows are too short.
+bool launch_of(const columns_plan &plan, const profile &device, size_t i, wht_launch *l,
+               bool *shuffle) {
     const bit_run &run = plan.passes[i];
     const bool reads_x = i == 0 && plan.first == first_pass::none;
     const bool vector = plan.vector[1] && (!reads_x || plan.vector[0]);
     const int inner = run.low + plan.log_parts;
-    const auto fits = [&] {
-        return l->smem_bytes <= device.smem_per_block && l->threads <= device.threads_per_sm;
-    };
-    if (wht_columns_shuffle_launch(plan.real, plan.real, run.count, inner, vector, l))
-        return fits() ? "wht.columns_shuffle" : nullptr;
-    if (device.runs_code_from(80) &&
-        wht_columns_product_launch(plan.real, plan.real, run.count, inner, l) && fits())
-        return "wht.columns_product";
-    if (wht_columns_tiled_launch(plan.real, plan.real, run.count, inner, vector, l) && fits())
-        return "wht.columns_tiled";
-    return nullptr;
+    *shuffle = wht_columns_shuffle_launch(plan.real, plan.real, run.count, inner, vector, l);
+    return (*shuffle ||
+            wht_columns_tiled_launch(plan.real, plan.real, run.count, inner, vector, l)) &&
+           l->smem_bytes <= device.smem_per_block && l->threads <= device.threads_per_sm;
 }
 
 bool all_launch(const columns_plan &plan, const profile &device) {
     wht_launch l;
+    bool shuffle;
     for (size_t i = 0; i < plan.passes.size(); ++i)
-        if (!launch_of(plan, device, i, &l)) return false;
+        if (!launch_of(plan, device, i, &l, &shuffle)) return false;
     return true;
 }
 
@@ -211,7 +205,7 @@ void add_pass(cost &sum, const profile &device, const columns_plan &plan, double
 
 cost price(const wht_problem &p, const columns_plan &plan, const profile &device) {
     cost sum;
-    wht_launch l{};
+    wht_launch l;
     if (plan.first == first_pass::any) wht_any_price(plan.low, device, sum);
     if (plan.first == first_pass::block) {
         const bool vector = block_vector(p, plan);
@@ -222,16 +216,15 @@ cost price(const wht_problem &p, const columns_plan &plan, const profile &device
                  rows / l.rows_per_tile);
     }
     for (size_t i = 0; i < plan.passes.size(); ++i) {
-        const std::string kernel = launch_of(plan, device, i, &l);
+        bool shuffle;
+        launch_of(plan, device, i, &l, &shuffle);
         const bit_run &run = plan.passes[i];
         const double tiles =
             static_cast<double>(plan.reals() >> (run.count + l.log_columns)); // at least one
-        const double share =
-            kernel == "wht.columns_product"
-                ? wht_cost::columns_product
-                : wht_cost::columns_share(kernel == "wht.columns_shuffle", plan.real, plan.real,
-                                          run.count, run.low + plan.log_parts);
-        add_pass(sum, device, plan, share, run.count, tiles);
+        add_pass(sum, device, plan,
+                 wht_cost::columns_share(shuffle, plan.real, plan.real, run.count,
+                                         run.low + plan.log_parts),
+                 run.count, tiles);
     }
     return sum;
 }
@@ -244,6 +237,9 @@ bool best_split(const wht_problem &p, const profile &device, const std::vector<b
     bool found = false;
     for (int more = 0; more < 3; ++more) {
         if (!split(p, device, runs, more, trial)) continue;
+        // 16-bit types round between passes
+        const size_t passes = trial.passes.size() + (trial.first != first_pass::none);
+        if (found && wht_is_half(p.x) && passes > 1) continue;
         columns_plan entry = trial;
         entry.batch = 1;
         const double seconds = price(p, entry, device).seconds;
@@ -337,7 +333,8 @@ pipeline wht_cuda_columns_build(const problem &problem, const profile &device) {
         out.steps.push_back(std::move(one));
     }
     for (size_t i = 0; i < plan.passes.size(); ++i) {
-        const char *const kernel = launch_of(plan, device, i, &l);
+        bool shuffle;
+        launch_of(plan, device, i, &l, &shuffle);
         const bit_run &run = plan.passes[i];
         const bool reads_x = i == 0 && plan.first == first_pass::none;
         wht_columns_args args{};
@@ -349,7 +346,7 @@ pipeline wht_cuda_columns_build(const problem &problem, const profile &device) {
         args.log_inner = run.low + plan.log_parts;
         args.scale = i + 1 == plan.passes.size() ? p.scale : 1.0;
         step one = empty_step(plan, l, run.count, args.scale);
-        one.kernel = kernel;
+        one.kernel = shuffle ? "wht.columns_shuffle" : "wht.columns_tiled";
         one.grid = wht_columns_grid(l, args.batch * args.outer, args.log_inner, device.sms);
         one.operands = {role_operand(reads_x ? PLAIT_X : PLAIT_Y, false),
                         role_operand(PLAIT_Y, true)};

@@ -84,7 +84,9 @@ cost wht_cuda_fused_estimate(const problem &p, const profile &device) {
     wht_fused_launch(r.x, r.log_n, f.ordered, &l);
     const bool vector = vector_side(r.x_align, r.x_stride, r.rows, r.x) &&
                         vector_side(r.y_align, r.y_stride, r.rows, r.y);
-    const double share = wht_cost::block_share(r.x, r.y, r.log_n, vector) * wht_cost::fused;
+    const bool longest = wht_is_half(r.x) && r.log_n == 15 && !f.ordered;
+    const double share = wht_cost::block_share(r.x, r.y, r.log_n, vector) *
+                         (longest ? wht_cost::fused_half_longest : wht_cost::fused);
     const auto tiles = static_cast<double>((r.rows - 1) / l.rows_per_tile + 1);
     const double busy = std::min(1.0, tiles / device.sms);
     const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;

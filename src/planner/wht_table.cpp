@@ -13,8 +13,7 @@
 //   wht.cuda.kron_tf32         wht.kron_tf32
 //   wht.cuda.kron_3xtf32       wht.kron_tf32
 //   wht.cuda.kron_int8         wht.kron_int8
-//   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_product,
-//                              wht.columns_tiled
+//   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
 //   wht.cpu.simd               wht.simd

@@ -6,7 +6,6 @@
 #include "lib/cuda/wht/block_factor_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
-#include "lib/cuda/wht/columns_product_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
 #include "lib/cuda/wht/fused_layout.h"
@@ -213,8 +212,6 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                             compiled.insert(std::string("wht.block ") + l.variant);
                     if (wht_columns_shuffle_launch(x, y, k, 40, vector, &l))
                         compiled.insert(std::string("wht.columns_shuffle ") + l.variant);
-                    if (wht_columns_product_launch(x, y, k, 40, &l))
-                        compiled.insert(std::string("wht.columns_product ") + l.variant);
                     if (wht_columns_tiled_launch(x, y, k, 40, vector, &l))
                         compiled.insert(std::string("wht.columns_tiled ") + l.variant);
                 }

@@ -102,16 +102,30 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
             const int64_t next = tile + tiles_ahead(Case::config().blocks_per_sm);
             if (next < tiles) wht_block_prefetch<Case, c.log_n>(rows_args, next, 0);
         });
-        float m[rounds][chunks] = {};
-        if (grouped) {
+        const uint32_t thread = tile_thread_part(t, last, threadIdx.x);
+        if (!grouped) { // fewer registers and instructions than with what follows
 #pragma unroll
             for (int i = 0; i < rounds; ++i) {
 #pragma unroll
-                for (int j = 0; j < items; ++j) m[i][j >> v] = wht_larger(m[i][j >> v], a[i][j]);
+                for (int q = 0; q < chunks; ++q) {
+                    const uint32_t element = (thread | tile_item_part(t, last, q << v)) +
+                                             (static_cast<uint32_t>(i) << t.log_tile);
+                    const int in_tile = static_cast<int>(element >> c.log_n);
+                    if (per_tile > 1 && in_tile >= rows.full) continue;
+                    wht_block_e4m3_store<v>(args, rows.first + in_tile,
+                                            element & bit_range(0, c.log_n), a[i] + (q << v),
+                                            scale);
+                }
             }
-            wht_block_group_maxima<Case>(m, args.log_group, tops);
+            continue;
         }
-        const uint32_t thread = tile_thread_part(t, last, threadIdx.x);
+        float m[rounds][chunks] = {};
+#pragma unroll
+        for (int i = 0; i < rounds; ++i) {
+#pragma unroll
+            for (int j = 0; j < items; ++j) m[i][j >> v] = wht_larger(m[i][j >> v], a[i][j]);
+        }
+        wht_block_group_maxima<Case>(m, args.log_group, tops);
         const int lane = static_cast<int>(threadIdx.x) & 31;
         // Groups that lie in 2^s lanes, as many as a round has accesses or more: lane q of them
         // works for access q. Longer ones: every thread for its own.
@@ -132,7 +146,7 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
                 wht_block_e4m3_note(args, rows.first + in_tile, column >> args.log_group, of.scale,
                                     largest);
             };
-            if (grouped && apart) {
+            if (apart) {
                 const int in_group = lane & ((1 << (args.log_group - v)) - 1);
                 float mine = m[i][0];
                 uint32_t element = place(0);
@@ -151,10 +165,10 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
                 const uint32_t element = place(q), column = element & bit_range(0, c.log_n);
                 const int in_tile = static_cast<int>(element >> c.log_n);
                 float reciprocal = of.reciprocal;
-                if (grouped && apart) {
+                if (apart) {
                     const int from = (lane & -(1 << (args.log_group - v))) + q;
                     reciprocal = __shfl_sync(0xffffffffu, of.reciprocal, from);
-                } else if (grouped && (!same || q == 0)) {
+                } else if (!same || q == 0) {
                     largest = fabsf(m[i][q] * scale);
                     of = wht_group_factors_of(largest);
                     reciprocal = of.reciprocal;

@@ -46,16 +46,10 @@ __device__ __forceinline__ void wht_block_e4m3_note(const wht_block_e4m3_args &a
         static_cast<double *>(args.amax)[at] = static_cast<double>(largest);
 }
 
-/// 2^V results to Y: times scale, or with SCALES `by`, the product of it and the reciprocal.
+/// 2^V results to Y.
 template <int V>
-__device__ __forceinline__ void wht_block_e4m3_put(const wht_block_e4m3_args &args, int64_t row,
-                                                   uint32_t column, float *v, float scale,
-                                                   float reciprocal, float by) {
-    if (fabsf(by) > 3.4028234663852886e38f) { // tiny results: by two products
-#pragma unroll
-        for (int e = 0; e < 1 << V; ++e) v[e] *= scale * 0x1p-64f * reciprocal;
-        by = 0x1p64f;
-    }
+__device__ __forceinline__ void wht_block_e4m3_store(const wht_block_e4m3_args &args, int64_t row,
+                                                     uint32_t column, const float *v, float by) {
     uint16_t pair[1 << (V - 1)];
 #pragma unroll
     for (int e = 0; e < 1 << V; e += 2) pair[e / 2] = wht_round_e4m3_pair(v[e] * by, v[e + 1] * by);
@@ -70,6 +64,19 @@ __device__ __forceinline__ void wht_block_e4m3_put(const wht_block_e4m3_args &ar
     } else {
         __stcs(reinterpret_cast<uint16_t *>(y), pair[0]);
     }
+}
+
+/// The same of a group: times scale, or with SCALES `by`, the product of it and the reciprocal.
+template <int V>
+__device__ __forceinline__ void wht_block_e4m3_put(const wht_block_e4m3_args &args, int64_t row,
+                                                   uint32_t column, float *v, float scale,
+                                                   float reciprocal, float by) {
+    if (fabsf(by) > 3.4028234663852886e38f) { // tiny results: by two products
+#pragma unroll
+        for (int e = 0; e < 1 << V; ++e) v[e] *= scale * 0x1p-64f * reciprocal;
+        by = 0x1p64f;
+    }
+    wht_block_e4m3_store<V>(args, row, column, v, by);
 }
 
 } // namespace plait::impl::cuda

@@ -15,6 +15,7 @@ namespace plait::impl {
 
 constexpr int wht_block_factor_log_k = 10;
 constexpr int wht_block_factor_warps = 16;      ///< of an SM: 128 registers a thread
+constexpr int wht_block_factor_wanted = 6144;   ///< elements of a tile of several rows, at least
 constexpr int wht_block_factor_log_columns = 6; ///< of a product on tensor cores
 constexpr int wht_block_factor_log_fused = 4;   ///< column bits that go with it
 
@@ -111,59 +112,26 @@ constexpr variant_name wht_block_factor_variant(scalar x, wht_factor f, bool adj
     return name;
 }
 
-/// Rows of a tile and warps of a block.
-struct wht_block_factor_tiling {
-    int rows, warps;
-};
-
-/// Instructions of a warp for its columns and for a segment, counted in the code of sm_90, and
-/// clocks for which it waits for them; the choice is the least time of an element when all blocks
-/// that an SM has room for run together. Parts must come out even: warps wait for one another.
-/// `share`: rows for each SM; a tile has no more, but for those that fill a segment.
-inline wht_block_factor_tiling wht_block_factor_choose(scalar x, int m, int log_k, int64_t share) {
-    constexpr int most_elements = 32768, room = 227 * 1024;
-    const bool half = wht_is_half(x), wide = wht_is_wide(x);
-    const int n = m << log_k, log_segment = wht_block_factor_log_segment(x);
-    const int columns = half ? 1 << wht_block_factor_log_columns : 32;
-    const int product = half ? 60 + 20 * m : wide ? 40 + (16 + m / 2) * m : 40 + 12 * m;
-    const int segment = half ? 680 : wide ? 700 : 1000;
-    constexpr int product_wait = 900, segment_wait = 700, block_wait = 600;
-    wht_block_factor_tiling best{1, 4};
-    double least = 0;
-    for (int rows = 1; rows == 1 || (rows <= 64 && rows * n <= most_elements); ++rows) {
-        if (rows > 1 && rows > share && rows * n > 1 << log_segment) break;
-        const int segments = ((rows * n - 1) >> log_segment) + 1;
-        const int smem = (segments << log_segment) * wht_accumulate_bytes(x);
-        const int products = ((rows << log_k) - 1) / columns + 1;
-        for (int warps = 2; warps <= wht_block_factor_warps; ++warps) {
-            int blocks = wht_block_factor_warps / warps;
-            if (room / (smem + 1024) < blocks) blocks = room / (smem + 1024);
-            if (blocks < 1) blocks = 1;
-            const double shared = blocks * warps < 4 ? 1.0 : blocks * warps / 4.0;
-            const double clocks = ((products - 1) / warps + 1) * (product * shared + product_wait) +
-                                  ((segments - 1) / warps + 1) * (segment * shared + segment_wait) +
-                                  block_wait;
-            const double each = clocks / blocks / (rows * n);
-            if (least > 0 && each >= least) continue;
-            least = each;
-            best = {rows, warps};
-        }
-    }
-    return best;
+/// Warps of a block: what is left of an SM for each of the blocks that its memory has room for.
+constexpr int wht_block_factor_warps_of(int smem_bytes) {
+    const int room = 227 * 1024 / (smem_bytes + 1024);
+    const int warps = wht_block_factor_warps / (room < 1 ? 1 : room);
+    return warps < 4 ? 4 : warps;
 }
 
 inline bool wht_block_factor_launch(scalar x, wht_factor f, bool adjoint, int log_k,
-                                    wht_launch *out, int64_t share = 64) {
+                                    wht_launch *out) {
     if (!wht_block_factor_exists(x, f, log_k)) return false;
     const variant_name name = wht_block_factor_variant(x, f, adjoint && !wht_factor_symmetric(f));
     const int n = wht_factor_order(f) << log_k, segment = 1 << wht_block_factor_log_segment(x);
-    const wht_block_factor_tiling t = wht_block_factor_choose(x, wht_factor_order(f), log_k, share);
     *out = wht_launch{};
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->rows_per_tile = t.rows;
-    out->smem_bytes = ((t.rows * n - 1) / segment + 1) * segment * wht_accumulate_bytes(x);
-    out->threads = 32 * t.warps;
-    out->min_blocks_per_sm = wht_block_factor_warps / t.warps;
+    out->rows_per_tile = n >= wht_block_factor_wanted ? 1 : wht_block_factor_wanted / n;
+    const int segments = (out->rows_per_tile * n - 1) / segment + 1;
+    out->smem_bytes = segments * segment * wht_accumulate_bytes(x);
+    const int warps = wht_block_factor_warps_of(out->smem_bytes);
+    out->threads = 32 * warps;
+    out->min_blocks_per_sm = wht_block_factor_warps / warps;
     return true;
 }
 

@@ -76,15 +76,14 @@ __device__ __forceinline__ void wht_block_factor_fetch(const wht_block_factor_ro
     }
 }
 
-/// Sums of one row of the factor, `v` for columns q and on, to shared memory. Fused: which of the
-/// low 4 bits of the column are transformed.
-template <scalar S, int M, uint32_t Fused>
+/// Sums of one row of the factor, `v` for columns q and on, to shared memory.
+template <scalar S, int M>
 __device__ __forceinline__ void wht_block_factor_keep(float (&v)[16], float *words, int log_k,
                                                       int columns, int q, int i) {
-    if ((Fused & 1u) != 0 && log_k > 0) butterfly_items<0>(v);
-    if ((Fused & 2u) != 0 && log_k > 1) butterfly_items<1>(v);
-    if ((Fused & 4u) != 0 && log_k > 2) butterfly_items<2>(v);
-    if ((Fused & 8u) != 0 && log_k > 3) butterfly_items<3>(v);
+    if (log_k > 0) butterfly_items<0>(v);
+    if (log_k > 1) butterfly_items<1>(v);
+    if (log_k > 2) butterfly_items<2>(v);
+    if (log_k > 3) butterfly_items<3>(v);
     if (i >= M) return;
     const auto element = [&](int at) {
         return static_cast<uint32_t>((((at >> log_k) * M + i) << log_k) +
@@ -106,13 +105,13 @@ __device__ __forceinline__ void wht_block_factor_keep(float (&v)[16], float *wor
 
 /// `signs(i, l)`: row i of the matrix for lane l of four, bits 0..7 and 16..23: the signs of its
 /// elements, even and odd ones. Other bits may be anything.
-/// `fetch(q, i, raw)`: M / 4 rows from i on of columns q to q + 7.
-template <scalar S, int M, uint32_t Fused, class Fetch, class Signs>
-__device__ __forceinline__ void wht_block_factor_products(int log_k, int columns, float *words,
-                                                          Fetch fetch, Signs signs_of) {
+template <scalar S, int M, class Signs>
+__device__ __forceinline__ void wht_block_factor_products(const wht_block_factor_rows &rows,
+                                                          float *words, Signs signs_of) {
     constexpr int each = M / 4, pairs = (each + 1) / 2, steps = (pairs + 1) / 2;
     constexpr int groups = (M + 7) / 8; // rows of the factor, eight each
     constexpr uint32_t ones = (S == scalar::f16 ? 0x3c00u : 0x3f80u) * 0x10001u;
+    const int log_k = rows.log_k, columns = rows.columns;
     const int warps = static_cast<int>(blockDim.x) >> 5;
     int lane = static_cast<int>(threadIdx.x) & 31;
     make_opaque(lane); // or what follows from it would stay in registers from tile to tile
@@ -120,7 +119,7 @@ __device__ __forceinline__ void wht_block_factor_products(int log_k, int columns
     for (int first = static_cast<int>(threadIdx.x) >> 5 << wht_block_factor_log_columns;
          first < columns; first += warps << wht_block_factor_log_columns) {
         uint4 raw[each];
-        fetch(first + 8 * c, l * each, raw);
+        wht_block_factor_fetch<S, M>(rows, first + 8 * c, l * each, raw);
         uint32_t b[8][2 * steps] = {};
 #pragma unroll
         for (int e = 0; e < 8; ++e)
@@ -151,33 +150,11 @@ __device__ __forceinline__ void wht_block_factor_products(int log_k, int columns
                 float v[16];
 #pragma unroll
                 for (int j = 0; j < 16; ++j) v[j] = sums[j % 8][2 * half + j / 8];
-                wht_block_factor_keep<S, M, Fused>(v, words, log_k, columns, first + 16 * l,
-                                                   8 * (g + half) + c);
+                wht_block_factor_keep<S, M>(v, words, log_k, columns, first + 16 * l,
+                                            8 * (g + half) + c);
             }
         }
     }
-}
-
-/// Of rows, all four bits.
-template <scalar S, int M, class Signs>
-__device__ __forceinline__ void wht_block_factor_products(const wht_block_factor_rows &rows,
-                                                          float *words, Signs signs_of) {
-    wht_block_factor_products<S, M, 15u>(
-        rows.log_k, rows.columns, words,
-        [&](int q, int i, uint4(&raw)[M / 4]) { wht_block_factor_fetch<S, M>(rows, q, i, raw); },
-        signs_of);
-}
-
-/// Row i of H_M, M a power of two up to 32, for lane l of four.
-template <int M> __device__ __forceinline__ uint32_t wht_hadamard_signs(int i, int l) {
-    const auto first = static_cast<uint32_t>(__popc(static_cast<unsigned>(i & l * (M / 4))) & 1);
-    uint32_t signs = 0;
-#pragma unroll
-    for (int s = 0; s < M / 4; ++s) {
-        const auto own = static_cast<uint32_t>(__popc(static_cast<unsigned>(i & s)) & 1);
-        signs |= (first ^ own) << (s / 2 + s % 2 * 16);
-    }
-    return signs;
 }
 
 } // namespace plait::impl::cuda

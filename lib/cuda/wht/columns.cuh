@@ -45,19 +45,22 @@ __device__ __forceinline__ void wht_columns_each(E *block, int log_inner, uint32
     }
 }
 
-/// Brings the rows of a tile, or half of them from `first_row` on, to L2.
+/// Brings the rows of a tile, or half of them from `first_row` on, to L2. Where a line has the runs
+/// of several tiles, which run at the same time, each asks for the lines of some rows.
 template <class Case>
 __device__ __forceinline__ void wht_columns_prefetch(const wht_columns_args &args, int64_t tile,
                                                      int first_row) {
     constexpr wht_columns_config c = Case::config();
-    constexpr int size = sizeof(typename stored<c.x>::bits);
-    constexpr int lines = (size << c.log_run) / prefetch_bytes;
-    static_assert(lines > 0, "tiles would ask for each other's columns");
+    constexpr int size = sizeof(typename stored<c.x>::bits), run = size << c.log_run;
+    constexpr int lines = run > prefetch_bytes ? run / prefetch_bytes : 1;
+    constexpr int sharing = run < prefetch_bytes ? prefetch_bytes / run : 1;
     const char *p = static_cast<const char *>(args.x) +
                     wht_columns_tile_place(Case::config(), args, tile).x * size;
     constexpr int rows = 1 << (c.log_m - (c.parked ? 1 : 0));
-    for (int i = static_cast<int>(threadIdx.x); i < rows * lines; i += tile_threads(c.tile)) {
-        const int64_t row = first_row + i / lines;
+    const int own = first_row + static_cast<int>(tile & (sharing - 1));
+    for (int i = static_cast<int>(threadIdx.x); i < rows / sharing * lines;
+         i += tile_threads(c.tile)) {
+        const int64_t row = own + i / lines * sharing;
         prefetch_l2(p + (row << args.log_inner) * size + i % lines * prefetch_bytes);
     }
 }

@@ -110,7 +110,8 @@ PLAIT_HD constexpr wht_columns_choice wht_columns_tiled_choose(scalar x, scalar 
     }
     const int size = wht_bytes(x);
     const bool alone = k + c.log_run > 14 || (c.log_vec > 0 && k >= 8); // few blocks to overlap
-    c.prefetch = alone && size << c.log_run >= 128;
+    // Longest columns of f32: what is on its way would not fit the L2 cache beside what is in work.
+    c.prefetch = alone && size << c.log_run >= (size == 2 ? 64 : 128);
     const int words = (wide ? 2 : 1) << (c.log_items + c.log_rounds);
     const int registers = words > 64 ? 256 : words > 32 ? 128 : 64;
     const int threads = 1 << (k - c.log_rounds - (c.parked ? 1 : 0) + c.log_run - c.log_items);

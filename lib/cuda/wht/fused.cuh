@@ -111,7 +111,8 @@ __device__ __forceinline__ void wht_fused_extra(const wht_fused_args &args, wht_
     });
 }
 
-/// SIGNS of all that a thread holds in a phase in natural order, a bit for each element.
+/// SIGNS of all that a thread holds in a phase in natural order, a bit for each element: the same
+/// for every tile of a block that walks over long rows.
 template <class Case> struct wht_fused_mask {
     static constexpr int items = 1 << Case::config().tile.log_items;
     static constexpr int count = items << Case::config().log_rounds;
@@ -145,6 +146,13 @@ template <class Case> struct wht_fused_mask {
         }
         static_assert(c.tile.log_tile >= 5, "rounds are whole words");
     }
+    template <int Phase, int LogVec>
+    __device__ __forceinline__ void load(const wht_fused_args &args) {
+        uint32_t some[count];
+        ask<Phase, LogVec>(args, some);
+        keep<Phase, LogVec>(some);
+    }
+
     template <class T, int Rounds>
     __device__ __forceinline__ void apply(T (&a)[Rounds][items]) const {
         uint32_t word = 0;
@@ -253,27 +261,31 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     start_successor();
     const int64_t first = wait_for_predecessor();
     // Long rows: few blocks, which would all wait for the bits of each tile.
-    constexpr bool masked = wht_fused_masks(c);
+    constexpr bool masked = wht_fused_masks(c), walks = wht_fused_walks(c);
     wht_any_extra in = args.extra[0], out = args.extra[1];
     const bool mask_in = masked && in == wht_any_extra::signs;
     const bool mask_out = masked && !Case::ordered && out == wht_any_extra::signs;
+    wht_fused_mask<Case> mask;
     constexpr int last = c.tile.phases - 1, vec_out = Case::ordered ? 0 : c.tile.log_vec_y;
     if constexpr (masked) {
+        if (walks && mask_in) mask.template load<0, c.tile.log_vec_x>(args);
+        if (walks && mask_out) mask.template load<last, vec_out>(args);
         if (mask_in) in = wht_any_extra::none;
         if (mask_out) out = wht_any_extra::none;
     }
     for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
         const wht_block_rows rows = wht_block_tile_rows(c, tile, args.rows);
-        wht_fused_mask<Case> mask;
-        uint32_t some[masked ? wht_fused_mask<Case>::count : 1];
-        if constexpr (masked) { // before the elements: the bits are there first
+        constexpr bool asks = masked && !walks;
+        uint32_t some[asks ? wht_fused_mask<Case>::count : 1];
+        if constexpr (asks) { // before the elements: the bits are there first
             if (mask_in) mask.template ask<0, c.tile.log_vec_x>(args, some);
             if (mask_out) mask.template ask<last, vec_out>(args, some);
         }
 #pragma unroll
         for (int i = 0; i < rounds; ++i)
             wht_fused_load<Case>(args, rows, static_cast<uint32_t>(i) << c.tile.log_tile, a[i]);
-        if constexpr (masked) {
+        if constexpr (asks) {
+            mask = {};
             if (mask_in) mask.template keep<0, c.tile.log_vec_x>(some);
             if (mask_out) mask.template keep<last, vec_out>(some);
         }

@@ -94,11 +94,16 @@ PLAIT_HD constexpr wht_block_config wht_fused_config_of(scalar x, int log_n, boo
 }
 
 /// Long rows in natural order: few blocks, which would all wait for the bits of SIGNS. They have
-/// them in registers, a bit for an element, and ask for them before the elements.
+/// them in registers, a bit for an element.
 PLAIT_HD constexpr bool wht_fused_masks(const wht_block_config &c) {
     const bool ordered = c.tile.phase[2].lanes != 0;
     return !ordered && (c.x == scalar::f32 ? c.log_n == 14 : wht_is_half(c.x) && c.log_n == 15);
 }
+/// Blocks walk over rows and keep those bits; others ask for them before the elements.
+PLAIT_HD constexpr bool wht_fused_walks(const wht_block_config &c) {
+    return wht_fused_masks(c) && wht_is_half(c.x);
+}
+
 /// log2 of the elements of a store in another order: top bits of a row that the registers hold.
 PLAIT_HD constexpr int wht_fused_store_bits(const wht_block_config &c) {
     if (c.tile.phases == 3) return c.tile.log_vec_y + c.log_rounds;
@@ -174,6 +179,7 @@ inline bool wht_fused_launch(scalar x, int log_n, bool ordered, wht_launch *out)
     out->smem_bytes = wht_block_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = wht_block_rows_per_tile(c);
+    out->persistent = wht_fused_walks(c);
     return true;
 }
 
