@@ -51,7 +51,7 @@ const std::vector<candidate> &conv1d_bwd_table() {
 static const std::vector<candidate> table = {
     {"conv1d.bwd.cuda.bct", 3, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_bct_applicable, conv1d_cuda_bwd_bct_estimate, conv1d_cuda_bwd_bct_build},
-    {"conv1d.bwd.cuda.btc", 4, PLAIT_CUDA, narrowest::f32, true,
+    {"conv1d.bwd.cuda.btc", 5, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_btc_applicable, conv1d_cuda_bwd_btc_estimate, conv1d_cuda_bwd_btc_build},
     {"conv1d.bwd.cuda.any", 1, PLAIT_CUDA, narrowest::f32, true,
      conv1d_cuda_bwd_any_applicable, conv1d_cuda_bwd_any_estimate, conv1d_cuda_bwd_any_build},

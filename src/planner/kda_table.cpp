@@ -23,9 +23,9 @@ namespace plait::impl {
 const std::vector<candidate> &kda_fwd_table() {
 static const std::vector<candidate> table = {
     // name, revision, backend, operands, run to run, applicable, estimate, build
-    {"kda.fwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
+    {"kda.fwd.cuda.chunk64", 2, PLAIT_CUDA, narrowest::stored, true,
      kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_fwd_chunk64_build},
-    {"kda.fwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
+    {"kda.fwd.cuda.recurrent", 2, PLAIT_CUDA, narrowest::f32, true,
      kda_cuda_fwd_recurrent_applicable, kda_cuda_fwd_recurrent_estimate,
      kda_cuda_fwd_recurrent_build},
     {"kda.fwd.cpu.chunk", 1, PLAIT_CPU, narrowest::f32, true,
@@ -40,7 +40,7 @@ const std::vector<candidate> &kda_bwd_table() {
 static const std::vector<candidate> table = {
     {"kda.bwd.cuda.chunk16.split", 1, PLAIT_CUDA, narrowest::stored, true,
      kda_cuda_chunk16_applicable, kda_cuda_chunk16_estimate, kda_cuda_chunk16_build},
-    {"kda.bwd.cuda.chunk64", 1, PLAIT_CUDA, narrowest::stored, true,
+    {"kda.bwd.cuda.chunk64", 2, PLAIT_CUDA, narrowest::stored, true,
      kda_cuda_chunk64_applicable, kda_cuda_chunk64_estimate, kda_cuda_bwd_chunk64_build},
     {"kda.bwd.cuda.recurrent", 1, PLAIT_CUDA, narrowest::f32, true,
      kda_cuda_bwd_recurrent_applicable, kda_cuda_bwd_recurrent_estimate,
