@@ -95,7 +95,7 @@ __device__ __forceinline__ void wht_block_factor_segments(const wht_block_factor
 }
 
 template <class Case>
-__global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
+__global__ void __launch_bounds__(32 * wht_block_factor_warps(Case::type, Case::order), 1)
     wht_block_factor(const __grid_constant__ wht_block_factor_args args) {
     constexpr scalar S = Case::type;
     using T = accumulator<S>;
@@ -131,7 +131,13 @@ __global__ void __launch_bounds__(32 * wht_block_factor_warps, 1)
         wht_block_factor_prefetch<S>(args.x, args.x_row_stride, args.rows, args.rows_per_tile,
                                      args.lines, tile + tiles_ahead(args.blocks_per_sm));
         __syncthreads(); // the products with the factor are written
-        wht_block_factor_segments<S, Case::order>(args, row, rows, words);
+        int64_t again = row;
+        if constexpr (S == scalar::f64) { // or it would wait in a register beside a column
+            int64_t number = tile;
+            make_opaque(number);
+            again = number * args.rows_per_tile;
+        }
+        wht_block_factor_segments<S, Case::order>(args, again, rows, words);
     }
 }
 

@@ -14,7 +14,6 @@
 namespace plait::impl {
 
 constexpr int wht_block_factor_log_k = 10;
-constexpr int wht_block_factor_warps = 16;      ///< of an SM: 128 registers a thread
 constexpr int wht_block_factor_wanted = 6144;   ///< elements of a tile of several rows, at least
 constexpr int wht_block_factor_log_columns = 6; ///< of a product on tensor cores
 constexpr int wht_block_factor_log_fused = 4;   ///< column bits that go with it
@@ -112,10 +111,15 @@ constexpr variant_name wht_block_factor_variant(scalar x, wht_factor f, bool adj
     return name;
 }
 
+/// Warps of an SM: 128 registers a thread, which do not hold a column of 40 elements of f64.
+PLAIT_HD constexpr int wht_block_factor_warps(scalar x, int m) {
+    return wht_is_wide(x) && m > 28 ? 12 : 16;
+}
+
 /// Warps of a block: what is left of an SM for each of the blocks that its memory has room for.
-constexpr int wht_block_factor_warps_of(int smem_bytes) {
+constexpr int wht_block_factor_warps_of(int most, int smem_bytes) {
     const int room = 227 * 1024 / (smem_bytes + 1024);
-    const int warps = wht_block_factor_warps / (room < 1 ? 1 : room);
+    const int warps = most / (room < 1 ? 1 : room);
     return warps < 4 ? 4 : warps;
 }
 
@@ -129,9 +133,10 @@ inline bool wht_block_factor_launch(scalar x, wht_factor f, bool adjoint, int lo
     out->rows_per_tile = n >= wht_block_factor_wanted ? 1 : wht_block_factor_wanted / n;
     const int segments = (out->rows_per_tile * n - 1) / segment + 1;
     out->smem_bytes = segments * segment * wht_accumulate_bytes(x);
-    const int warps = wht_block_factor_warps_of(out->smem_bytes);
+    const int most = wht_block_factor_warps(x, wht_factor_order(f));
+    const int warps = wht_block_factor_warps_of(most, out->smem_bytes);
     out->threads = 32 * warps;
-    out->min_blocks_per_sm = wht_block_factor_warps / warps;
+    out->min_blocks_per_sm = most / warps;
     return true;
 }
 
