@@ -17,6 +17,17 @@ constexpr double pass_share = 0.75;
 /// time and with one alone: of passes over rows of 2^9 to 2^14 on an H200.
 constexpr double element_additions = 300, lone_element_additions = 360;
 constexpr double factor_additions = 10; ///< more for each row of a factor
+
+/// Of an element, beside one of f32 or f64.
+double walk_share(wht_any_number number) {
+    switch (number) {
+    case wht_any_number::c128: return 1.8;
+    case wht_any_number::c64:
+    case wht_any_number::i64:
+    case wht_any_number::checked64: return 1.4;
+    default: return 1;
+    }
+}
 /// From the first place that a block works out to its last store, of small tiles.
 constexpr double tile_latency_seconds = 3.5e-6;
 /// Bytes that memory moves for an element that lies alone.
@@ -56,7 +67,7 @@ void wht_any_price(const wht_any_plan &plan, const profile &device, cost &sum) {
         const double walk = std::max(static_cast<double>(plan.elements) / busy *
                                          (element_additions + factor_additions * (a.factor - 1)),
                                      device.sms * wht_any_slots(a) * lone_element_additions) /
-                            device.f32_per_second;
+                            device.f32_per_second * walk_share(plan.number);
         const double compute = std::max(walk, static_cast<double>(flops(plan, a)) /
                                                   (rate * wht_cost::additions * busy));
         sum.memory_seconds += memory;

@@ -67,7 +67,8 @@ __device__ __forceinline__ void kda64_split_values(const kda_chunk64_fwd_scan_ar
 }
 
 /// Fills what the chain reads: before the first chunk, and when all of the stage of chunk c is
-/// read. By one warp; a stage is there when its record and its V are.
+/// read. By one warp; a stage is there when its record and the V of all lanes are: each says so
+/// itself, as racecheck does not follow an order through __syncwarp.
 template <int Keys, int Tiles, bool Pair>
 __device__ __forceinline__ void
 kda64_split_begin_loads(const kda_chunk64_fwd_scan_args &a, char *shared,
@@ -79,10 +80,8 @@ kda64_split_begin_loads(const kda_chunk64_fwd_scan_args &a, char *shared,
     for (int c = 0; c < kda64_split_v; ++c)
         kda64_split_values<Keys, Tiles, Pair>(a, shared, run, lane, c);
     async_wait<kda64_split_v - 2>();
-    __syncwarp(); // V of all lanes
-    if (lane == 0)
-        for (int c = 0; c < 2 && c < run.chunks; ++c)
-            counter_arrive(counters.first(run.used + static_cast<uint32_t>(c)));
+    for (int c = 0; c < 2 && c < run.chunks; ++c)
+        counter_arrive(counters.first(run.used + static_cast<uint32_t>(c)));
 }
 template <int Keys, int Tiles, bool Pair>
 __device__ __forceinline__ void
@@ -93,9 +92,7 @@ kda64_split_more_loads(const kda_chunk64_fwd_scan_args &a, char *shared, const k
                                                    c + kda64_split_rings_of(Tiles, Pair).first);
     kda64_split_values<Keys, Tiles, Pair>(a, shared, run, lane, c + kda64_split_v);
     async_wait<kda64_split_v - 2>();
-    __syncwarp(); // V of all lanes
-    if (lane == 0 && c + 2 < run.chunks)
-        counter_arrive(counters.first(run.used + static_cast<uint32_t>(c + 2)));
+    if (c + 2 < run.chunks) counter_arrive(counters.first(run.used + static_cast<uint32_t>(c + 2)));
 }
 
 } // namespace plait::impl::cuda

@@ -68,7 +68,8 @@ template <int Tiles, bool Pair> struct kda64_split_counters {
     __device__ __forceinline__ uint64_t *full(uint32_t n) const { return all + at_full + n % kept; }
     __device__ __forceinline__ uint64_t *read(uint32_t n) const { return all + at_read + n % kept; }
     __device__ __forceinline__ void init() const {
-        for (uint32_t i = 0; i < at_done; ++i) counter_init(all + i, i < stages ? 2 : 1);
+        for (uint32_t i = 0; i < at_done; ++i) // the record, V of 32 lanes
+            counter_init(all + i, i < stages ? 1 + 32 : 1);
         for (uint32_t i = 0; i < kept; ++i) {
             counter_init(all + at_done + i, Pair ? 1 : 2 * Tiles);
             counter_init(all + at_full + i);
