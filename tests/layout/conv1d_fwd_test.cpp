@@ -3,6 +3,7 @@
 #include "lib/cuda/conv1d/fwd_masks_layout.h"
 #include "lib/cuda/conv1d/state_layout.h"
 #include "lib/cuda/conv1d/update_layout.h"
+#include "tests/layout/count_map.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,28 +11,11 @@
 #include <vector>
 
 using namespace plait::impl;
+using plait_test::count_map;
 
 namespace {
 
 constexpr scalar types[] = {scalar::f32, scalar::f16, scalar::bf16};
-
-struct count_map {
-    explicit count_map(int64_t n) : seen(static_cast<size_t>(n), 0) {}
-    void mark(int64_t i) {
-        if (i < 0 || i >= static_cast<int64_t>(seen.size()))
-            outside = true;
-        else
-            ++seen[static_cast<size_t>(i)];
-    }
-    bool each_once() const {
-        if (outside) return false;
-        for (const int s : seen)
-            if (s != 1) return false;
-        return true;
-    }
-    std::vector<int> seen;
-    bool outside = false;
-};
 
 } // namespace
 

@@ -1,33 +1,13 @@
 // conv1d forward by aligned vectors of rows that begin anywhere: who computes and stores what.
 #include "lib/cuda/conv1d/fwd_bct_flat_layout.h"
+#include "tests/layout/count_map.h"
 
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <vector>
 
 using namespace plait::impl;
-
-namespace {
-
-struct count_map {
-    explicit count_map(int64_t n) : seen(static_cast<size_t>(n), 0) {}
-    void mark(int64_t i) {
-        if (i < 0 || i >= static_cast<int64_t>(seen.size()))
-            outside = true;
-        else
-            ++seen[static_cast<size_t>(i)];
-    }
-    bool each_once() const {
-        if (outside) return false;
-        for (const int s : seen)
-            if (s != 1) return false;
-        return true;
-    }
-    std::vector<int> seen;
-    bool outside = false;
-};
-
-} // namespace
+using plait_test::count_map;
 
 TEST_CASE("conv1d.fwd_bct_tiled, flat: every vector once, rows by a product") {
     for (const scalar s : {scalar::f32, scalar::f16, scalar::bf16}) {
