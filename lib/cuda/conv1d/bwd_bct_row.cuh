@@ -218,6 +218,44 @@ template <class Case> struct conv1d_bct_row {
         for (int e = 0; e < vec; ++e)
             store_shared(to + e * static_cast<int>(sizeof(bits)), t + e < length ? p[e] : bits{0});
     }
+    /// Tiles from `here` on that are plain while those from `next` on are copied without a look at
+    /// bounds, none of them the first of a row or the last of a run: nothing but counts changes.
+    template <class Here, class Next>
+    __device__ __forceinline__ int steady(const Here &here, const Next &next) const {
+        if (here.tile >= plain_to || next.tile >= copied_to) return 0;
+        const int low = copied_from > 1 ? copied_from : 1;
+        int n = here.run - 1;
+        if (n > here.tile - plain_from + 1) n = here.tile - plain_from + 1;
+        if (n > next.run - 1) n = next.run - 1;
+        if (n > next.tile - low + 1) n = next.tile - low + 1;
+        return n;
+    }
+    template <class Cursor> static __device__ __forceinline__ void pass(Cursor &at, int tiles) {
+        at.tile -= tiles; // at.t is there already
+        at.run -= tiles;
+    }
+    /// A steady tile goes to the next stage; its pair of words of fields is at `words`.
+    template <class Cursor>
+    __device__ __forceinline__ void load_steady(const Cursor &at, const uint2 *words) const {
+        constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
+        const bits *const from = at.x + at.t;
+        async_copy<16>(free, from);
+        async_copy<16>(free - Case::halo, from - before, true, lane < Case::halo / 16);
+        async_copy<16>(free + Case::part, at.dy + at.t);
+        if constexpr (Case::fields) {
+            if (a.marks) {
+                async_copy<8>(free + 2 * Case::part, words);
+                if (copied_from != 0) async_copy<8>(free + 2 * Case::part + 8, words + 1);
+            }
+        }
+        async_commit();
+    }
+    /// The lane's pair of words of fields.
+    template <class Cursor>
+    __device__ __forceinline__ const uint2 *field_words(const Cursor &at) const {
+        return static_cast<const uint2 *>(a.marks) + int64_t{at.row} * a.field_pairs +
+               ((at.t >> Case::log_vec) + 1);
+    }
     /// The tile at `at` goes to the next stage; `at` to the tile that follows. Behind the last tile
     /// of the warp nothing is copied.
     template <class Cursor> __device__ __forceinline__ void load(Cursor &at) {
@@ -246,9 +284,7 @@ template <class Case> struct conv1d_bct_row {
         }
         if constexpr (Case::fields) {
             if (a.marks && at.run > 0) {
-                const uint2 *const from = static_cast<const uint2 *>(a.marks) +
-                                          int64_t{at.row} * a.field_pairs +
-                                          ((at.t >> Case::log_vec) + 1);
+                const uint2 *const from = field_words(at);
                 async_copy<8>(to + 2 * Case::part, from);
                 if (copied_from != 0) async_copy<8>(to + 2 * Case::part + 8, from + 1);
             }
