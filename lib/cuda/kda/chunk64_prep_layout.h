@@ -73,6 +73,12 @@ constexpr bool kda64_fours(const kda_problem &p, const kda_view &v, int64_t head
            fits(p.batch, v.b) && fits(p.length, v.t) && fits(heads, v.h);
 }
 
+/// Variants `near`: gates by which eight tokens decay by at most e^-40, so that a border of eight
+/// rows serves all pairs within them: factors of lower rows above 1, but far from overflow.
+constexpr bool kda64_near(const kda_problem &p) {
+    return p.gate == kda_gate::bounded && p.lower_bound >= -5;
+}
+
 inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
     const int keys = kda64_keys(a.p.dim_k);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
@@ -82,6 +88,8 @@ inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
     kda_launch l{"", 32 * kda64_prep_warps, kda_grid(a.blocks), kda64_prep_shared_of(keys).bytes};
     int at = kda64_name(l.variant, keys);
+    if (kda64_near(a.p))
+        for (const char *c = ".near"; *c != 0; ++c) l.variant[at++] = *c;
     const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
     for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
     l.variant[at] = 0;
