@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != sca
             kda_chunk_of(a.p, a.table, a.chunks, a.slots, block / heads, kda64_rows);
         if (at.rows <= 0) continue; // all threads
         char *record = a.records + int64_t{block} * kda64_record_of(Keys).bytes;
-        __syncthreads(); // F, A, M, totals of the chunk before are read
+        __syncwarp(); // as for the others: a barrier among elements
         kda64_elements<Keys, Q, Bounded>(a, at, hv, shared, record);
         __syncthreads(); // factors and pairs of single warps are written
         const int self = kda64_anew(static_cast<int>(threadIdx.x));

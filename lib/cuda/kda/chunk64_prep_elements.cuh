@@ -265,7 +265,7 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
         reinterpret_cast<float *>(shared + s.beta)[8 * warp + lane] = beta;
         reinterpret_cast<float *>(record + r.beta)[8 * warp + lane] = beta;
     }
-    __syncthreads(); // totals are written
+    __syncthreads(); // totals are written; F, A, M of the chunk before are read
     kda64_widen_rows<Keys>(from_k, words, k);
     kda64_norms<Keys, S>(p, q, k, warp, lane, scales, shared + s.a);
     const int place = kda64_at(Keys, 0, kda64_channel(Keys, lane, 0));

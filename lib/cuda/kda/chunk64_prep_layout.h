@@ -4,6 +4,8 @@
 #include "lib/cuda/kda/chunk64_layout.h"
 #include "lib/cuda/kda/common_layout.h"
 
+#include <algorithm>
+
 namespace plait::impl {
 
 /// What every kernel that recomputes gates and norms reads; the head of its arguments.
@@ -79,14 +81,17 @@ constexpr bool kda64_near(const kda_problem &p) {
     return p.gate == kda_gate::bounded && p.lower_bound >= -5;
 }
 
-inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
+/// Blocks for all SMs, two on each, walk: while three warps of a block invert, the others take up
+/// what follows.
+inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
     const int keys = kda64_keys(a.p.dim_k);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
     a.group = static_cast<int32_t>(a.p.group());
     a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
     a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
-    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(a.blocks), kda64_prep_shared_of(keys).bytes};
+    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(std::min<int64_t>(a.blocks, 2 * int64_t{sms})),
+                 kda64_prep_shared_of(keys).bytes};
     int at = kda64_name(l.variant, keys);
     if (kda64_near(a.p))
         for (const char *c = ".near"; *c != 0; ++c) l.variant[at++] = *c;
