@@ -6,7 +6,7 @@
 
 namespace plait::impl::cuda {
 
-template <int Keys> constexpr int kda64_row_bytes = kda64_tile_bytes(1, Keys);
+template <int Keys> constexpr int kda64_row_bytes = kda64_factor_pitch(Keys);
 
 /// Where a warp's factors of level 3, 4 or 5 begin.
 template <int Keys>
@@ -130,23 +130,20 @@ kda64_near_pairs(const kda64_rows_q<Keys, S> &q, const kda64_lane<Keys> (&k)[8],
 template <int Keys, scalar S>
 __device__ __forceinline__ void
 kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
-                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane,
+                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane, int at,
                      int place, kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
     const auto *totals =
         reinterpret_cast<const float *>(shared + kda64_prep_shared_of(Keys).totals);
-    kda64_near_pairs<Keys, S>(q, k, e, shared, warp, lane, place);
+    kda64_near_pairs<Keys, S>(q, k, e, shared, warp, lane, at);
     int other = warp + 1;
     kda64_ones<Keys>(run);
-    if (!(warp & 1))
-        kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 3, warp), place, run);
+    if (!(warp & 1)) kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 3, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 1, 1, other, run);
-    if (!(warp & 2))
-        kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 4, warp), place, run);
+    if (!(warp & 2)) kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 4, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 2, 1, other, run);
-    if (!(warp & 4))
-        kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 5, warp), place, run);
+    if (!(warp & 4)) kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 5, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 4, 1, other, run);
-    kda64_put_lower<Keys>(k, e, kr, place, run);
+    kda64_put_lower<Keys, kda64_into::record>(k, e, kr, place, run);
     // The loop comes first, for what stands on both sides of it is not mixed.
     other = warp - 1;
     kda64_ones<Keys>(run);
@@ -162,8 +159,8 @@ kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
     }
     if (warp & 1) {
         char *to = kda64_factors_of<Keys>(shared, 3, warp);
-        kda64_put_rows<Keys>(k, to, place);
-        kda64_put_rows<Keys>(x, to + 8 * kda64_row_bytes<Keys>, place);
+        kda64_put_rows<Keys>(k, to, at);
+        kda64_put_rows<Keys>(x, to + 8 * kda64_row_bytes<Keys>, at);
     }
 }
 
@@ -173,14 +170,13 @@ kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
 template <int Keys, scalar S>
 __device__ __forceinline__ void
 kda64_rows_by_border(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
-                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane,
+                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane, int at,
                      int place, kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
     constexpr int eight = 8 * kda64_row_bytes<Keys>;
     const auto *totals =
         reinterpret_cast<const float *>(shared + kda64_prep_shared_of(Keys).totals);
     char *lower = kda64_factors_of<Keys>(shared, 5, warp) + 2 * eight;
     char *upper = kda64_factors_of<Keys>(shared, warp & 1 ? 3 : 5, warp);
-    const int at = kda64_anew(place);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
         q.row(i, x[i]);
@@ -206,13 +202,13 @@ kda64_rows_by_border(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
 #pragma unroll
     for (int i = 0; i < 8; ++i) kda64_times<Keys>(k[i], run);
     kda64_ones<Keys>(run);
-    if (!(warp & 1)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 3, warp), place);
+    if (!(warp & 1)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 3, warp), at);
     kda64_pass<Keys>(totals, lane, ~warp & 1, 1, other, run);
-    if (!(warp & 2)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 4, warp), place, run);
+    if (!(warp & 2)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 4, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 2, 1, other, run);
-    if (!(warp & 4)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 5, warp), place, run);
+    if (!(warp & 4)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 5, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 4, 1, other, run);
-    kda64_put_rows<Keys>(k, kr, place, run);
+    kda64_put_rows<Keys, kda64_into::record>(k, kr, place, run);
 #pragma unroll
     for (int i = 0; i < 8; ++i) kda64_copy<Keys>(k[i], e[i]);
     other = warp - 1;
@@ -266,38 +262,40 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
         reinterpret_cast<float *>(record + r.beta)[8 * warp + lane] = beta;
     }
     __syncthreads(); // totals are written; F, A, M of the chunk before are read
-    kda64_widen_rows<Keys>(from_k, words, k);
-    kda64_norms<Keys, S>(p, q, k, warp, lane, scales, shared + s.a);
+    const int at_factor = kda64_factor_at(Keys, 0, kda64_channel(Keys, lane, 0));
+    kda64_norms<Keys, S>(p, q, from_k, words, k, warp, lane, at_factor,
+                         kda64_factors_of<Keys>(shared, 5, warp), scales, shared + s.a);
     const int place = kda64_at(Keys, 0, kda64_channel(Keys, lane, 0));
+    char *kr = record + r.kr + kda64_tile_bytes(8 * warp, Keys);
     kda64_lane<Keys> x[8];
     if constexpr (Bounded)
-        kda64_rows_by_border<Keys, S>(q, k, e, shared, record + r.kr + warp * eight, warp, lane,
-                                      place, x, run);
+        kda64_rows_by_border<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
     else
-        kda64_rows_by_levels<Keys, S>(q, k, e, shared, record + r.kr + warp * eight, warp, lane,
-                                      place, x, run);
+        kda64_rows_by_levels<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
     // Rows as upper ones, their decays from borders before them.
     int other = warp - 1 - (warp & 1);
     if (warp & 2) {
         char *to = kda64_factors_of<Keys>(shared, 4, warp);
-        kda64_put_rows<Keys>(k, to, place, run);
-        kda64_put_rows<Keys>(x, to + eight, place, run);
+        kda64_put_rows<Keys>(k, to, at_factor, run);
+        kda64_put_rows<Keys>(x, to + eight, at_factor, run);
     }
     kda64_pass<Keys>(totals, lane, warp & 2, -1, other, run);
     if (warp & 4) {
         char *to = kda64_factors_of<Keys>(shared, 5, warp);
-        kda64_put_rows<Keys>(k, to, place, run);
-        kda64_put_rows<Keys>(x, to + eight, place, run);
+        kda64_put_rows<Keys>(k, to, at_factor, run);
+        kda64_put_rows<Keys>(x, to + eight, at_factor, run);
     }
     kda64_pass<Keys>(totals, lane, warp & 4, -1, other, run);
     const int at_row = kda64_anew(place);
+    char *rows_k = record + r.k + kda64_tile_bytes(8 * warp, Keys);
+    char *rows_q = record + r.q + kda64_tile_bytes(8 * warp, Keys);
 #pragma unroll
     for (int i = 0; i < 8; ++i) { // both to addresses that differ by a constant
         const float by = scales[8 * warp + i];
-        kda64_put_product<Keys>(record + r.k + warp * eight, at_row, i, k[i], run);
+        kda64_put_product<Keys, kda64_into::record>(rows_k, at_row, i, k[i], run);
 #pragma unroll
         for (int j = 0; j < Keys / 32; ++j) x[i][j] *= by * run[j];
-        kda64_put_row<Keys>(record + r.q + warp * eight, at_row, i, x[i]);
+        kda64_put_row<Keys, kda64_into::record>(rows_q, at_row, i, x[i]);
     }
     if (warp == kda64_prep_warps - 1) {
         other = warp;

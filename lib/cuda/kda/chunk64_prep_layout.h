@@ -47,6 +47,13 @@ PLAIT_HD constexpr int kda64_factor_row(int level, int warp) {
 }
 constexpr int kda64_factor_rows = kda64_region_rows + 4 * 24;
 
+/// Bytes from one to the next: eight of ldmatrix lie in different banks, and by constants from one
+/// another.
+PLAIT_HD constexpr int kda64_factor_pitch(int keys) { return 2 * keys + 16; }
+PLAIT_HD constexpr int kda64_factor_at(int keys, int row, int column) {
+    return row * kda64_factor_pitch(keys) + 2 * column;
+}
+
 /// Floats of a row of F: rows of four, of 8 bytes, lie in different banks.
 constexpr int kda64_f_pitch = 72;
 
@@ -59,7 +66,7 @@ struct kda64_prep_shared {
 PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
     kda64_prep_shared s{};
     s.factors = s.m = 0;
-    s.f = s.factors + kda64_tile_bytes(kda64_factor_rows, keys);
+    s.f = s.factors + kda64_factor_rows * kda64_factor_pitch(keys);
     s.a = s.f + 4 * kda64_rows * kda64_f_pitch;
     s.totals = s.a + kda64_tile_bytes(kda64_rows, kda64_rows);
     s.beta = s.totals + 4 * kda64_prep_warps * keys;
