@@ -137,7 +137,8 @@ float least_beta(const kda_problem &p) {
 }
 
 /// Appends kda.chunk64_prep; records live until `last_step`.
-operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step) {
+operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step,
+                 const profile &device) {
     const kda_problem &p = problem.kda();
     const operand records = book(out, "records", chunk_heads(p) * record_bytes(p), last_step);
     step s;
@@ -146,7 +147,7 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
     kda_chunk64_prep_args args{};
     args.p = p;
     args.least_beta = least_beta(p);
-    kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args));
+    kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args, device.sms));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p);
     s.bytes_written = chunk_heads(p) * record_bytes(p);
@@ -331,7 +332,7 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     pipeline out;
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
-    const operand records = add_prep(out, problem, from, scan);
+    const operand records = add_prep(out, problem, from, scan, device);
     const int warps = scan_warps(p, device);
     add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {}, device);
     out.work.seal();
@@ -347,7 +348,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const int sums = grad + (has_sums(p) ? 1 : 0);
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
     kda_add_gaps(out, problem, from);
-    const operand records = add_prep(out, problem, from, reverse);
+    const operand records = add_prep(out, problem, from, reverse, device);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
     if (tiles == 0)
