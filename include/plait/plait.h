@@ -456,7 +456,8 @@ PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plai
  *   role    by role number: name[.<dtype>][.s<stride>.<stride>...][.a<alignment>][@<in>], the last
  *           permits the same pointer. Names: the enumerators in lower case, x, state_in
  * Numbers are the shortest decimals that read back exactly. from_token takes this canonical form
- * alone; refusing another order or spelling, its sentence says the canonical form.
+ * alone; refusing another order or spelling, its sentence says the canonical form. What a problem
+ * needs and a token does not say (the gate of kda), setters may add: plait_desc_check asks for it.
  *   wht:f32:n1024:b300       wht:f16:b64:n4096:scale=0.015625:y.f32      wht:c64:n1024:bits=3f:y@x
  *   conv1d.bwd:f32:b2:c64:t100:k3:+bias-dbias        conv1d.fwd:bf16:b1:t4096:c64:k4:seqs=17.512
  *   kda.fwd:bf16:b1:t8192:h16:k128:v128:gate=bounded.-5:beta=logit.1:norm=1e-06:state=vk */

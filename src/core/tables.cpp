@@ -107,6 +107,12 @@ std::optional<plait_dtype> dtype_from_name(std::string_view name) {
     return std::nullopt;
 }
 
+std::string dtype_names() {
+    std::string all;
+    for (const dtype_row &row : dtypes) (all += all.empty() ? "" : " ") += row.name;
+    return all;
+}
+
 const dtype_row &dtype_of(plait_dtype dtype) {
     const dtype_row *row = find_dtype(dtype);
     if (!row) fail(PLAIT_ERR_INTERNAL, "dtype ", dtype, " reached the runtime unchecked");

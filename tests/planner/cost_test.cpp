@@ -247,6 +247,30 @@ TEST_CASE("sizes beyond any machine are refused before a sum overflows") {
         }
 }
 
+TEST_CASE("what is empty has its status word cleared, and nothing else") {
+    for (const named_profile &device : profiles())
+        for (const char *token :
+             {"wht:i32:b0:n8:+overflow", "wht:i64:n0:+overflow",
+              "wht:i64:b0:n8:adj:+signs+overflow", "wht:i32:b0:n24.h12p2:+overflow",
+              "wht:i32:n8:b0:seq:+overflow"}) {
+            INFO(token << " on " << device.name);
+            const problem p = problem_of(token);
+            for (const candidate &c : candidates_of(p.family)) {
+                if (c.backend != device.facts.backend || !c.applicable(p, device.facts).empty())
+                    continue;
+                INFO(c.name);
+                CHECK(c.estimate(p, device.facts).seconds > 0);
+                const pipeline steps = c.build(p, device.facts);
+                CHECK(steps.steps.size() == 1);
+                CHECK(steps.bytes_read() == 0);
+                CHECK(steps.bytes_written() == 4);
+                CHECK(steps.flops() == 0);
+            }
+            wisdom none;
+            choose(p, device.facts, {}, none, nullptr);
+        }
+}
+
 TEST_CASE("the definition never wins where a fast kernel applies, nor tiles over rows") {
     for (const std::string name : {"cpu_avx2_2c", "cpu_avx512_64c"})
         for (const std::string &token : corpus()) {
