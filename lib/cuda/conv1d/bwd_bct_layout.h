@@ -71,18 +71,15 @@ PLAIT_HD constexpr int conv1d_bwd_bct_slot(int warp, int ring, int halo, int war
     return warp * ring + halo * ((warp_lane >> log_lanes) + 1) + 16 * warp_lane;
 }
 
-/// "bf16.k4.silu", "f32.k8.marks": up to 4 taps without marks the activation is of the variant.
+/// "bf16.k4.marks.silu", "f32.k8.marks": up to 4 taps the activation is of the variant.
 inline conv1d_name conv1d_bwd_variant(scalar x, int taps, bool marks, bool silu) {
     conv1d_name name{};
     int at = 0;
     conv1d_append(name, at, scalar_name(x));
     conv1d_append(name, at, ".k");
     conv1d_append(name, at, taps);
-    if (marks) {
-        conv1d_append(name, at, ".marks");
-    } else if (taps <= 4) {
-        conv1d_append(name, at, silu ? ".silu" : ".none");
-    }
+    if (marks) conv1d_append(name, at, ".marks");
+    if (taps <= 4) conv1d_append(name, at, silu ? ".silu" : ".none");
     return name;
 }
 

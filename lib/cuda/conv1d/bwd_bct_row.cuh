@@ -229,18 +229,16 @@ template <class Case> struct conv1d_bct_row {
         at.run -= tiles;
     }
     /// A steady tile goes to the next stage; its pair of words of fields is at `words`.
-    template <class Cursor>
+    template <bool Fields, class Cursor>
     __device__ __forceinline__ void load_steady(const Cursor &at, const uint2 *words) const {
         constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
         const bits *const from = at.x + at.t;
         async_copy<16>(free, from);
         async_copy<16>(free - Case::halo, from - before, true, lane < Case::halo / 16);
         async_copy<16>(free + Case::part, at.dy + at.t);
-        if constexpr (Case::fields) {
-            if (a.marks) {
-                async_copy<8>(free + 2 * Case::part, words);
-                if (copied_from != 0) async_copy<8>(free + 2 * Case::part + 8, words + 1);
-            }
+        if constexpr (Fields) {
+            async_copy<8>(free + 2 * Case::part, words);
+            if (copied_from != 0) async_copy<8>(free + 2 * Case::part + 8, words + 1);
         }
         async_commit();
     }
@@ -328,21 +326,25 @@ template <class Case> struct conv1d_bct_row {
             if (static_cast<uint32_t>(at.t + e) >= length) bits.x |= 1u << e;
         return bits;
     }
-    template <class Cursor>
-    __device__ __forceinline__ void read(const Cursor &at, conv1d_bct_chunk<Case> &in) const {
+    __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
         constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
         load_words<4>(slot, in.x);
         load_words<4>(slot + Case::part, in.dy);
 #pragma unroll
         for (int q = 0; q < Case::old_loaded; q += each)
             load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
-        if constexpr (Case::fields) {
-            if (!a.marks) return;
-            // behind the lane's tokens, those that taps reach from
-            constexpr uint32_t reached = (1u << Case::history * Case::field_bits) - 1;
-            const uint2 two = fields(at, slot);
-            in.fields = two.x & (two.y | ~reached);
-        }
+    }
+    template <class Cursor>
+    __device__ __forceinline__ void read_fields(const Cursor &at,
+                                                conv1d_bct_chunk<Case> &in) const {
+        // behind the lane's tokens, those that taps reach from
+        constexpr uint32_t reached = (1u << Case::history * Case::field_bits) - 1;
+        const uint2 two = fields(at, slot);
+        in.fields = two.x & (two.y | ~reached);
+    }
+    /// All taps of the warp's tokens count.
+    static __device__ __forceinline__ bool full(const conv1d_bct_chunk<Case> &in) {
+        return __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
     }
     /// Fields of the lane's tokens, and of as many behind them, of a stage that is read or has
     /// been.
@@ -371,9 +373,8 @@ template <class Case> struct conv1d_bct_row {
                                                     const conv1d_bct_chunk<Case> &in) const {
         if constexpr (Case::fields) {
             if (a.marks) {
-                const bool all =
-                    __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
-                return all && in_plain(at.tile) ? conv1d_bct_kind::plain : conv1d_bct_kind::masked;
+                return full(in) && in_plain(at.tile) ? conv1d_bct_kind::plain
+                                                     : conv1d_bct_kind::masked;
             }
         }
         if (masked()) return conv1d_bct_kind::special;
