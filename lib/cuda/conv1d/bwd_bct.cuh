@@ -170,34 +170,46 @@ __device__ __forceinline__ void conv1d_bct_settle(conv1d_bct_row<Case> &way,
     way.set_plain(s.finite);
 }
 
-/// Plain tiles in the middle of rows, as many as follow each other: without a look at what comes.
+/// Plain tiles, as many as follow each other in the group. Returns how many.
 template <class Case, bool Fields>
-__device__ __forceinline__ void
-conv1d_bct_steady(conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
-                  conv1d_bct_cursor<Case, 0> &here, conv1d_bct_cursor<Case, 1> &next) {
-    int left = way.steady(here, next);
-    if (left <= 0) return;
-    const int tokens = static_cast<int>(way.a.tile), asked = left;
-    const uint2 *words = Fields ? way.field_words(next) : nullptr;
-    do {
+__device__ __forceinline__ int conv1d_bct_plain(conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
+                                                conv1d_bct_cursor<Case, 0> &here) {
+    const int all = way.plain_run(here), tokens = static_cast<int>(way.a.tile);
+#pragma unroll 1
+    for (int n = 0; n < all; ++n) {
         conv1d_bct_chunk<Case> in;
-        async_wait<conv1d_bwd_bct_stages - 2>();
-        __syncwarp(); // the tile is there for all lanes; all have read the one before
         way.read(in);
         if constexpr (Fields) {
             way.read_fields(here, in);
-            if (!way.full(in)) break;
+            if (!way.full(in)) return n;
         }
-        way.template load_steady<Fields>(next, words);
-        way.free = way.slot;
-        way.slot = way.behind(way.slot);
         conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
         here.t -= tokens;
-        next.t -= tokens;
-        if (Fields) words -= way.lanes();
-    } while (--left > 0);
-    way.pass(here, asked - left);
-    way.pass(next, asked - left);
+        way.slot = way.slot + Case::stage;
+    }
+    return all;
+}
+
+/// A tile of another kind.
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_other(conv1d_bct_row<Case> &way,
+                                                 conv1d_bct_sums<Case> &s,
+                                                 conv1d_bct_cursor<Case, 0> &here) {
+    conv1d_bct_chunk<Case> in;
+    way.read(in);
+    const conv1d_bct_kind kind = way.kind();
+    if (Case::fields && kind == conv1d_bct_kind::masked) {
+        if constexpr (Case::fields)
+            conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
+        conv1d_bct_settle(way, s);
+    } else if (!Case::fields && kind == conv1d_bct_kind::edge) {
+        conv1d_bct_step<Case, conv1d_bct_kind::edge>(way, s, in, here);
+    } else {
+        conv1d_bct_step<Case, conv1d_bct_kind::special>(way, s, in, here);
+        conv1d_bct_settle(way, s);
+    }
+    here.t -= static_cast<int>(way.a.tile);
+    way.slot = way.slot + Case::stage;
 }
 
 /// A warp's share of a pass.
@@ -207,50 +219,35 @@ __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int f
     conv1d_bct_cursor<Case, 1> next;
     if (!way.begin(here, from)) return;
     way.begin(next, from);
-    way.free = way.slot;
+    way.phase = 0;
+    async_wait<0>();
     __syncwarp(); // the ring of the last pass has been read
-#pragma unroll 1
-    for (int i = 1; i < conv1d_bwd_bct_stages; ++i) {
-        way.load(next);
-        way.free = way.behind(way.free);
-    }
+    way.ask(next);
     conv1d_bct_sums<Case> s;
 #pragma unroll
     for (float &one : s.behind) one = 0;
     conv1d_bct_channel(way, s);
 #pragma unroll 1
     while (true) {
-        if (Case::marked && way.a.marks) {
-            if constexpr (Case::fields) conv1d_bct_steady<Case, true>(way, s, here, next);
+        if (way.phase == 0) {
+            async_wait<0>();
+            __syncwarp(); // the group is there for all lanes; all have read the one before
+            way.turn(next);
+        }
+        int done = 0;
+        if (Case::fields && way.a.marks) {
+            if constexpr (Case::fields) done = conv1d_bct_plain<Case, true>(way, s, here);
         } else {
-            conv1d_bct_steady<Case, false>(way, s, here, next);
+            done = conv1d_bct_plain<Case, false>(way, s, here);
         }
-        conv1d_bct_chunk<Case> in;
-        async_wait<conv1d_bwd_bct_stages - 2>();
-        __syncwarp(); // the tile is there for all lanes; all have read the one before
-        way.read(in);
-        if constexpr (Case::fields) {
-            if (way.a.marks) way.read_fields(here, in);
+        if (done == 0) {
+            conv1d_bct_other(way, s, here);
+            done = 1;
         }
-        way.load(next);
-        way.free = way.slot;
-        way.slot = way.behind(way.slot);
-        const conv1d_bct_kind kind = way.kind(here, in);
-        if (kind == conv1d_bct_kind::plain) {
-            conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
-        } else if (Case::fields && kind == conv1d_bct_kind::masked) {
-            if constexpr (Case::fields)
-                conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
-            conv1d_bct_settle(way, s);
-        } else if (!Case::fields && kind == conv1d_bct_kind::edge) {
-            conv1d_bct_step<Case, conv1d_bct_kind::edge>(way, s, in, here);
-        } else {
-            conv1d_bct_step<Case, conv1d_bct_kind::special>(way, s, in, here);
-            conv1d_bct_settle(way, s);
-        }
-        here.tile -= 1;
-        here.t -= static_cast<int>(way.a.tile);
-        if (--here.run > 0) continue;
+        way.phase = (way.phase + done) & (Case::group - 1);
+        here.tile -= done;
+        here.run -= done;
+        if (here.run > 0) continue;
         if (here.rest > 0) {
             way.next_row(here);
         } else {

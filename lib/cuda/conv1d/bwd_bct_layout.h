@@ -31,7 +31,13 @@ PLAIT_HD constexpr int conv1d_bwd_taps(int64_t width) {
 // ---- Shared memory: a ring of tiles for each warp
 // ------------------------------------------------
 
-inline constexpr int conv1d_bwd_bct_stages = 4;
+/// Tiles that a warp asks for at once: 2 KiB of x and of dy that follow each other in memory, which
+/// DRAM reads faster than smaller pieces. With fields there is room for two. The ring has two such
+/// groups: one that is read, one on its way.
+PLAIT_HD constexpr int conv1d_bwd_bct_group(bool fields) { return fields ? 2 : 4; }
+PLAIT_HD constexpr int conv1d_bwd_bct_stages(bool fields) {
+    return 2 * conv1d_bwd_bct_group(fields);
+}
 
 /// Bytes before the first lane of a row: multiples of 16 that hold what taps reach.
 PLAIT_HD constexpr int conv1d_bwd_bct_halo(int taps, int log_vec) {
@@ -61,7 +67,7 @@ PLAIT_HD constexpr int conv1d_bwd_bct_stage(int taps, int log_vec, bool fields) 
 }
 inline constexpr int conv1d_bwd_bct_ledger = 48; ///< bytes
 PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec, bool fields) {
-    return conv1d_bwd_bct_stages * conv1d_bwd_bct_stage(taps, log_vec, fields) +
+    return conv1d_bwd_bct_stages(fields) * conv1d_bwd_bct_stage(taps, log_vec, fields) +
            conv1d_bwd_bct_ledger;
 }
 
