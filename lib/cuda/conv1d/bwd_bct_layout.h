@@ -224,10 +224,9 @@ inline int conv1d_bwd_bct_deal(conv1d_bwd_args *a, const conv1d_problem &p, int6
     const int64_t at_once = sms * (warps / small);
     int64_t items = conv1d_ceil_div(96, a->tiles_per_walk); // of a pass
     if (items > conv1d_bwd_bct_most_items) items = conv1d_bwd_bct_most_items;
-    const bool states = p.state_in.used() || p.dstate_out.used();
     a->large = 0;
     a->rows_per_walk = 0;
-    if (conv1d_bwd_taps(p.width) <= 4 && !states && a->slots == 1) {
+    if (conv1d_bwd_taps(p.width) <= 4 && a->slots == 1) {
         if (a->items / items >= 5 * at_once) {
             a->walks = conv1d_ceil_div(a->items, items);
             return small;
