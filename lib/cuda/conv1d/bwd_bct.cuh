@@ -2,17 +2,17 @@
 //   g = dy * silu'(pre);  dx[p] = sum_j w[K-1-j] g[p+j];  dw[k] = sum g[t] x[t-(K-1)+k]
 // Lanes, tokens and who walks what: bwd_bct_layout.h. A warp's walk goes from the last tile of a
 // row to the first, through rows, channels and items without a break: tiles come through a ring of
-// asynchronous copies, three on their way; g behind a tile comes from the lanes behind and, in
-// registers, from the tile before. Tiles are plain, at an edge (masks by element), masked (some
-// tap does not count) or special (unaligned tensors, weights that are not finite, borders). Ids and
-// packed sequences: up to four taps fields of conv1d.bwd_marks, copied with the tile, say which
-// taps count; beyond that, and with states, tokens at a border add nothing to dw, and
-// conv1d.bwd_bct_fix writes what they make wrong. Sums of dw meet in shared memory; where a channel
-// is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one rounding. Bytes:
-// x, dy, dx once (r = 1.5 copies), a byte of fields a token from L1. Instructions an element (bf16,
-// K = 4, SiLU): 34 in the middle of rows, with fields 36, in masked tiles 46. Measured on an H200,
-// time against a copy: 1.70 (rows of 4096), 1.90 (10240 rows of 2048). Not for f64, mixed types of
-// x, dy, dx, or K > 32 (conv1d.bwd_any).
+// asynchronous copies, a group of them asked for at once; g behind a tile comes from the lanes
+// behind and, in registers, from the tile before. Tiles are plain, at an edge (zeros behind a row
+// by the copy, masks in front of it), masked (some tap does not count) or special (unaligned
+// tensors, weights that are not finite, borders). Ids and packed sequences: up to four taps fields
+// of conv1d.bwd_marks, copied with the tile, say which taps count; beyond that, and with states,
+// tokens at a border add nothing to dw, and conv1d.bwd_bct_fix writes what they make wrong. Sums of
+// dw meet in shared memory; where a channel is one item its block writes dw, else
+// conv1d.bwd_reduce follows. f32 sums, one rounding. Bytes: x, dy, dx once (r = 1.5 copies), a byte
+// of fields a token from L1. Instructions of a plain tile's lane (8 of bf16, K = 4, SiLU): 224,
+// with fields 240, and 15 for its share of a group. Not for f64, mixed types of x, dy, dx, or K >
+// 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

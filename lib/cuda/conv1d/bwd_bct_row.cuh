@@ -1,8 +1,8 @@
 // How a warp of conv1d.bwd_bct walks over the tiles of its rows, its ring of tiles on their way
 // from global to shared memory, and how a lane stores. Tiles in the middle of a row are copied and
 // written without a look at bounds, if x, dy and dx have the same distances to multiples of 16
-// bytes. At the ends of a row, 16 bytes that hold elements of the neighbours are copied whole as
-// long as they lie inside the tensor.
+// bytes. At the ends of a row, 16 bytes that hold elements of the row before it are copied whole,
+// and zeros in place of what lies behind it.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_bct_case.cuh"
