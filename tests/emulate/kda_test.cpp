@@ -156,6 +156,28 @@ TEST_CASE("emulated kda: chunks of 64 tokens in every order of threads") {
     emulation::current_settings() = {};
 }
 
+TEST_CASE("emulated kda: chunks of 64 tokens with gates at their bound, of -5 and below") {
+    rng random(derive(config().seed, 14));
+    for (const double bound : {-5.0, -12.5})
+        for (const int period : {1, 2, 9}) { // so many tokens from one at the bound to the next
+            kda_call c = kda_layer(PLAIT_FORWARD, PLAIT_BF16, 1, 79, 1, 1, 128, 16);
+            c.lower_bound = bound;
+            kda_inputs in = random_inputs(c, random);
+            kda_array &g = in.arrays.at(PLAIT_G);
+            for (int64_t t = 0; t < c.length; ++t)
+                for (int64_t i = 0; i < 128; ++i)
+                    g.at(0, t, 0, i) = (t + i) % period == 0 ? 100 : -100;
+            const kda_results ref = kda_reference(c, in);
+            int found = 0;
+            for_each_candidate(c, [&](const candidate &by) {
+                if (by.name != "kda.fwd.cuda.chunk64") return;
+                ++found;
+                CHECK(judge(c, ref, result_of(c, in, by), by).wrong == "");
+            });
+            CHECK(found == 1);
+        }
+}
+
 TEST_CASE(
     "emulated kda: backward in every order of threads, with tails, segments and packed tokens") {
     rng random(derive(config().seed, 30));
