@@ -558,9 +558,9 @@ PLAIT_API const plait_plan *plait_exec_plan(const plait_exec *exec);
 PLAIT_API void plait_exec_destroy(plait_exec *exec);
 
 /* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL -------------------
- * Lines of all devices are kept, for another number of threads or another machine, and looked up by
- * the context's device when a plan is made. Lines of unknown candidates and revisions and torn lines
- * are skipped and counted, never an error.
+ * Lines of all devices are kept and looked up by the context's device when a plan is made. A CPU that
+ * has no time of its own takes the order of those of "cpu/<instructions>/generic". Lines of unknown
+ * candidates and revisions and torn lines are skipped and counted, never an error.
  * save_file replaces the file in one step: readers see the old text or the new. */
 
 PLAIT_API plait_status plait_wisdom_load(plait_context *ctx, const char *text, int *loaded,

@@ -87,7 +87,10 @@ plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_attr attr, in
         switch (attr) {
         case PLAIT_PLAN_STEPS: *value = static_cast<int64_t>(steps.steps.size()); return;
         case PLAIT_PLAN_RIGOR: *value = plan->rigor; return;
-        case PLAIT_PLAN_FROM_WISDOM: *value = plan->choice.source == choice_source::wisdom; return;
+        case PLAIT_PLAN_FROM_WISDOM:
+            *value = plan->choice.source == choice_source::wisdom ||
+                     plan->choice.source == choice_source::generic;
+            return;
         case PLAIT_PLAN_BYTES_READ: *value = steps.bytes_read(); return;
         case PLAIT_PLAN_BYTES_WRITTEN: *value = steps.bytes_written(); return;
         case PLAIT_PLAN_FLOPS: *value = steps.flops(); return;

@@ -264,6 +264,8 @@ void add_wisdom(CLI::App &program, actions &run) {
     make_command->add_option("--suite", m->suite, "file with one token per line")
         ->type_name("FILE");
     make_command->add_option("--out,-o", m->out, "file to write")->type_name("FILE")->required();
+    make_command->add_flag("--generic", m->generic,
+                           "times for every CPU with these instructions, not for this one");
     add_options(*make_command, m->common);
     make_command->footer(
         "--rigor is measure here unless said: the four best by cost. exhaustive\n"

@@ -232,6 +232,7 @@ std::string candidates_json(const problem &p, const profile &device,
         ok ? out.value("seconds_estimated", r.estimate.seconds)
            : out.value("seconds_estimated", nullptr);
         optional_value(out, "seconds_wisdom", r.measured);
+        optional_value(out, "seconds_generic", r.generic);
         ok ? out.value("work", r.work_bytes) : out.value("work", nullptr);
         out.close();
     }
@@ -249,7 +250,9 @@ std::string candidates_text(const problem &p, const profile &device,
     for (const ranked &r : rows) {
         out += text("  ", padded(r.what->name, wide + 2));
         if (r.refusal.empty()) {
-            const std::string known = r.measured ? text("wisdom ", time_text(*r.measured)) : "-";
+            const std::string known = r.measured  ? text("wisdom ", time_text(*r.measured))
+                                      : r.generic ? text("generic ", time_text(*r.generic))
+                                                  : "-";
             out +=
                 text("ok   ", padded(text("est ", time_text(r.estimate.seconds)), 16),
                      padded(known, 19), "work ", r.work_bytes, first ? "   <- chosen" : "", '\n');
@@ -267,6 +270,7 @@ const char *choice_source_name(choice_source source) {
     switch (source) {
     case choice_source::estimate: return "cost-model";
     case choice_source::wisdom: return "wisdom";
+    case choice_source::generic: return "generic-wisdom";
     case choice_source::measured: return "measured";
     case choice_source::empty: return "empty";
     }

@@ -7,7 +7,7 @@
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
-#include "lib/cuda/wht/fused_layout.h"
+#include "lib/cuda/wht/diagonal_layout.h"
 #include "lib/cuda/wht/kron_int8_layout.h"
 #include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
@@ -199,6 +199,10 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                     for (const bool ordered : {false, true})
                         if (x == y && wht_fused_launch(x, k, ordered, &l))
                             compiled.insert(std::string("wht.fused ") + l.variant);
+                    for (const int parts : {0, 1})
+                        for (const bool mid : {false, true})
+                            if (x == y && wht_diagonal_launch(x, k, parts, mid, &l))
+                                compiled.insert(std::string("wht.diagonal ") + l.variant);
                     for (int f = 1; f <= PLAIT_H40 && x == y; ++f)
                         for (const bool adjoint : {false, true})
                             if (wht_block_factor_launch(x, static_cast<wht_factor>(f), adjoint, k,

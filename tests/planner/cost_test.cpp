@@ -397,7 +397,8 @@ TEST_CASE("what stands around a transform is for the definition and for candidat
             const std::string name = c.name;
             const bool rows =
                 (name == "wht.cuda.block_e4m3" && contains(token, "y.e4m3")) ||
-                (name == "wht.cuda.mma16_e4m3" && contains(token, "wht:bf16:b4:n1024:y.e4m3"));
+                (name == "wht.cuda.mma16_e4m3" && contains(token, "wht:bf16:b4:n1024:y.e4m3")) ||
+                (name == "wht.cuda.diagonal" && contains(token, "+diag_"));
             const bool around = name == "wht.cpu.around";
             CHECK((v == "") ==
                   (name == "wht.cpu.ref" || name == "wht.cuda.composed" || rows || around));

@@ -59,13 +59,16 @@ template <class Case> struct wht_mma16_e4m3_part {
     __device__ __forceinline__ uint32_t element(int top) const {
         return thread | wht_mma16_store_item(Case::config(), top, 0);
     }
+    static constexpr bool rows = Case::config().log_n < Case::config().log_part; ///< several
     __device__ __forceinline__ uint32_t column_of(uint32_t e) const {
-        return column + (e & bit_range(0, Case::config().log_n));
+        if constexpr (!rows) return column + e;
+        return e & bit_range(0, Case::config().log_n);
     }
     __device__ __forceinline__ bool present(uint32_t e) const {
         return wht_mma16_present(Case::config(), left, e);
     }
     __device__ __forceinline__ int64_t row_of(uint32_t e) const {
+        if constexpr (!rows) return row;
         return row + (e >> Case::config().log_n);
     }
 
@@ -74,18 +77,36 @@ template <class Case> struct wht_mma16_e4m3_part {
         if ((c & ((1u << args.log_group) - 1u)) != 0 || !present(e)) return;
         wht_block_e4m3_note(args, row_of(e), c >> args.log_group, by, largest);
     }
-    __device__ __forceinline__ void put(int top, float (&v)[8], float reciprocal) const {
-        const uint32_t e = element(top);
-        if (!present(e)) return;
-        const float by = args.scales ? scale * reciprocal : scale;
-        wht_block_e4m3_put<3>(args, row_of(e), column_of(e), v, scale, reciprocal, by);
-    }
-    __device__ __forceinline__ void store(float (&a)[8][8]) const {
+    /// times by(top).
+    template <class By> __device__ __forceinline__ void store(float (&a)[8][8], By by) const {
 #pragma unroll
         for (int top = 0; top < 8; ++top) {
             const uint32_t e = element(top);
-            if (present(e)) wht_block_e4m3_store<3>(args, row_of(e), column_of(e), a[top], scale);
+            const float factor = by(top);
+            if (present(e)) wht_block_e4m3_store<3>(args, row_of(e), column_of(e), a[top], factor);
         }
+    }
+    /// What results are multiplied by: scale, or with SCALES the product with a reciprocal. Tiny
+    /// results of any lane, which would need more than F32 has: they are made larger before.
+    __device__ __forceinline__ void store_scaled(float (&a)[8][8], float reciprocal,
+                                                 bool shared) const {
+        float by = args.scales ? scale * reciprocal : scale;
+        const int lane = static_cast<int>(threadIdx.x % 32);
+        const auto of = [&](float v, int top) {
+            return shared ? __shfl_sync(0xffffffffu, v, (lane & 24) | top) : v;
+        };
+        if (__any_sync(0xffffffffu, fabsf(by) > 3.4028234663852886e38f)) {
+            const bool tiny = fabsf(by) > 3.4028234663852886e38f;
+            const float before = tiny ? scale * 0x1p-64f * reciprocal : 1.0f;
+            by = tiny ? 0x1p64f : by;
+#pragma unroll
+            for (int top = 0; top < 8; ++top) {
+                const float factor = of(before, top);
+#pragma unroll
+                for (int i = 0; i < 8; ++i) a[top][i] *= factor;
+            }
+        }
+        store(a, [&](int top) { return of(by, top); });
     }
     /// With the scales and largest magnitudes of groups.
     __device__ __forceinline__ void store_groups(float (&a)[8][8], int warp, int lane,
@@ -104,8 +125,7 @@ template <class Case> struct wht_mma16_e4m3_part {
                     fabsf(wht_mma16_row_largest<Case>(m, warp, lane, tops) * scale);
                 const wht_group_factors of = wht_group_factors_of(largest);
                 if (thread == 0) note(0, largest, of.scale);
-#pragma unroll
-                for (int top = 0; top < 8; ++top) put(top, a[top], of.reciprocal);
+                store_scaled(a, of.reciprocal, false);
                 return;
             }
         } else { // bits 8, 9, 10 of the chunk tell a thread's eights apart
@@ -129,8 +149,12 @@ template <class Case> struct wht_mma16_e4m3_part {
             for (int top = 0; top < 8; ++top) {
                 const float largest = fabsf(m[top] * scale);
                 const wht_group_factors of = wht_group_factors_of(largest);
-                note(element(top), largest, of.scale);
-                put(top, a[top], of.reciprocal);
+                const uint32_t e = element(top);
+                note(e, largest, of.scale);
+                const float by = args.scales ? scale * of.reciprocal : scale;
+                if (present(e))
+                    wht_block_e4m3_put<3>(args, row_of(e), column_of(e), a[top], scale,
+                                          of.reciprocal, by);
             }
             return;
         }
@@ -149,9 +173,7 @@ template <class Case> struct wht_mma16_e4m3_part {
             note((thread - static_cast<uint32_t>(in_group << 3)) | top << (c.log_part - 3), largest,
                  of.scale);
         }
-#pragma unroll
-        for (int top = 0; top < 8; ++top)
-            put(top, a[top], __shfl_sync(0xffffffffu, of.reciprocal, (lane & 24) | top));
+        store_scaled(a, of.reciprocal, true);
     }
 };
 
@@ -165,7 +187,7 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
     const wht_mma16_args rows{args.x,    nullptr, args.rows, args.x_row_stride, args.y_row_stride,
                               args.scale};
     const bool grouped = args.scales != nullptr || args.amax != nullptr;
-    wht_mma16_walk<Case>(
+    wht_mma16_walk<Case, true>(
         rows, shared, [&](int64_t tile, int half, int warp, int lane, float *, float(&a)[8][8]) {
             constexpr wht_mma16_config k = Case::config();
             const int64_t first = tile * wht_mma16_rows_per_tile(k);
@@ -178,7 +200,7 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
             if (grouped) {
                 part.store_groups(a, warp, lane, tops);
             } else {
-                part.store(a);
+                part.store(a, [&](int) { return part.scale; });
             }
         });
 }

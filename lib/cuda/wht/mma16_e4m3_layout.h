@@ -19,6 +19,7 @@ inline bool wht_mma16_e4m3_launch(scalar x, int log_n, wht_launch *out) {
     if (!wht_mma16_launch(x, x, log_n, true, out)) return false;
     const variant_name name = wht_variant(x, scalar::e4m3, ".n", log_n, true);
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
+    out->persistent = true;
     return true;
 }
 
