@@ -75,7 +75,8 @@ verdict applicable(const problem &problem, const profile &device) {
                     device.cc_minor);
     if (!kda_is_half(p.v.type))
         return text("v is ", scalar_name(p.v.type), "; operands are bf16, v must be f16 or bf16");
-    const bool backward = p.direction == kda_direction::backward;
+    // A forward writes no reserve that backward would not read.
+    const bool backward = p.direction == kda_direction::backward || p.reserve;
     for (const auto &[name, v] : {std::pair{"q", &p.q}, {"k", &p.k}})
         if (backward && !kda_is_half(v->type))
             return text(name, " is ", scalar_name(v->type), "; must be f16 or bf16");
@@ -107,7 +108,7 @@ verdict applicable(const problem &problem, const profile &device) {
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
     const int64_t offsets = kda_offsets_bytes(p, kda64_rows);
-    if (heads > most_bytes / work_bytes(p) || offsets == INT64_MAX)
+    if (heads > most_bytes / (record_bytes(p) + work_bytes(p)) || offsets == INT64_MAX)
         return "more chunks than a workspace holds";
     return fits_memory(problem, device,
                        heads * work_bytes(p) + offsets + 6 * (PLAIT_WORKSPACE_ALIGNMENT - 1));
@@ -133,18 +134,27 @@ operand book(pipeline &out, const char *name, int64_t bytes, int last_step) {
 /// Backward divides by a beta that is given. In place of 0 this leaves u the digits of what the
 /// token asks for and adds nothing that f32 would keep.
 float least_beta(const kda_problem &p) {
-    return p.direction == kda_direction::backward && !p.beta_logit ? 0x1p-60f : 0.0f;
+    const bool backward = p.direction == kda_direction::backward || p.reserve;
+    return backward && !p.beta_logit ? 0x1p-60f : 0.0f;
 }
 
-/// Appends kda.chunk64_prep; records live until `last_step`.
+operand reserve_records(bool written) {
+    return role_operand(PLAIT_RESERVE, written, kda_reserve_head);
+}
+
+/// Appends kda.chunk64_prep; records live until `last_step`, or in the reserve.
 operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step) {
     const kda_problem &p = problem.kda();
-    const operand records = book(out, "records", chunk_heads(p) * record_bytes(p), last_step);
+    const operand records = p.reserve
+                                ? reserve_records(true)
+                                : book(out, "records", chunk_heads(p) * record_bytes(p), last_step);
     step s;
     s.operands = kda_operands(problem, inputs);
-    append(s, {from.slots, from.table, from.chunks, records});
+    append(s, {from.slots, from.table, from.chunks, records,
+               p.reserve ? role_operand(PLAIT_RESERVE, true) : operand{}});
     kda_chunk64_prep_args args{};
     args.p = p;
+    args.header = kda_reserve_header_of(p, kda_reserve_kind::records);
     args.least_beta = least_beta(p);
     kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args));
     s.args = step_args(args);
@@ -296,9 +306,13 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     const auto heads = static_cast<double>(chunk_heads(p));
+    // Records are written once, where backward has no reserve, and read by each scan.
+    const bool reads = kda_reads_reserve(p);
     double bytes =
-        static_cast<double>(input_bytes(p) + 2 * token_bytes(p.v, p, p.value_heads, p.dim_v)) +
-        2 * heads * static_cast<double>(work_bytes(p));
+        static_cast<double>((reads ? 0 : input_bytes(p)) +
+                            2 * token_bytes(p.v, p, p.value_heads, p.dim_v)) +
+        2 * heads * static_cast<double>(work_bytes(p)) +
+        (p.reserve ? heads * static_cast<double>((reads ? 1 : 2) * record_bytes(p)) : 0.0);
     if (backward)
         bytes += heads * static_cast<double>(record_bytes(p)) +
                  static_cast<double>(2 * input_bytes(p) +
@@ -313,7 +327,7 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const double beside = 2 * blocks <= sms ? beside_share : 1.0;
     const double rounds =
         static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps)) / sms;
-    double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
+    double busy = (reads ? 0 : std::max(1.0, heads / (2 * sms)) * prep_seconds) + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
                 (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
@@ -321,8 +335,8 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     else
         busy += steps * step_seconds(warps, scan_pair(p, warps, device)) +
                 std::max(0.0, rounds - 1) * scan_seconds;
-    const int launches =
-        (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
+    const int launches = (kda_needs_offsets(p) ? 1 : 0) +
+                         (backward ? (reads ? 3 : 4) + kda_needs_gaps(p) + has_sums(p) : 2);
     return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);
 }
 
@@ -343,11 +357,13 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     pipeline out;
     const int prep = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
     const int tiles = scans_tiles(p, device);
-    const int reverse = prep + (tiles ? 1 : 2), grad = reverse + 1;
+    const int scan = prep + (p.reserve ? 0 : 1);
+    const int reverse = scan + (tiles ? 0 : 1), grad = reverse + 1;
     const int sums = grad + (has_sums(p) ? 1 : 0);
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
     kda_add_gaps(out, problem, from);
-    const operand records = add_prep(out, problem, from, reverse);
+    const operand records =
+        p.reserve ? reserve_records(false) : add_prep(out, problem, from, reverse);
     const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
     if (tiles == 0)

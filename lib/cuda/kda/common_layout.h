@@ -41,9 +41,14 @@ struct kda_chunk {
     int64_t sequence, first;
 };
 
+/// Whether all sequences depend on a header, without which none is live.
+PLAIT_HD constexpr bool kda_reads_reserve(const kda_problem &p) {
+    return p.reserve && p.direction == kda_direction::backward;
+}
+
 /// Whether sequences are what kda.offsets says. Else sequence n is row n, all of it.
 PLAIT_HD constexpr bool kda_needs_offsets(const kda_problem &p) {
-    return p.varlen || (p.pooled && p.status);
+    return p.varlen || (p.pooled && p.status) || kda_reads_reserve(p);
 }
 
 /// Chunk slots of a call: no more are needed, whatever the offsets are.
