@@ -1,7 +1,7 @@
 // RESERVE of kda, layout "chunk64": what a forward keeps for backward. A header, then one entry of
 // equal size for each chunk of 64 tokens and value head, [chunk slot][value head]. Chunks never
 // straddle sequences; those of live sequences have slots one behind another.
-//   CPU   the state at the head of the chunk, [key][value]; f64 where Q is, else f32
+//   CPU   the state at the head of the chunk, [key][value]; f64 where an input is, else f32
 //   CUDA  the record of kda.chunk64_prep, lib/cuda/kda/chunk64_layout.h
 // Sizes follow from the descriptor alone: an entry has room for either, where both can be.
 #pragma once
@@ -47,15 +47,19 @@ constexpr int64_t kda_reserve_record(int64_t dim_k) {
     return 2 * (3 * 64 * keys + 2 * 64 * 64) + 4 * (keys + 64);
 }
 
-constexpr scalar kda_reserve_state_type(scalar q) {
-    return q == scalar::f64 ? scalar::f64 : scalar::f32;
+/// Of a state. Types of gradients do not count: forward does not know them.
+constexpr scalar kda_reserve_state_type(const kda_problem &p) {
+    for (const kda_view *v : {&p.q, &p.k, &p.v, &p.g, &p.beta, &p.a_log, &p.dt_bias})
+        if (v->type == scalar::f64) return scalar::f64;
+    return p.state_in.type == scalar::f64 ? scalar::f64 : scalar::f32;
 }
 
 /// Bytes of an entry, a multiple of 256; INT64_MAX beyond 64 bits.
-constexpr int64_t kda_reserve_entry(scalar q, scalar k, scalar v, int64_t dim_k, int64_t dim_v) {
+constexpr int64_t kda_reserve_entry(scalar q, scalar k, scalar v, scalar state_type, int64_t dim_k,
+                                    int64_t dim_v) {
     constexpr int64_t most = int64_t{1} << 29; // of an extent: the product stays within 64 bits
     if (dim_k > most || dim_v > most) return INT64_MAX;
-    const int64_t state = dim_k * dim_v * scalar_bytes(kda_reserve_state_type(q));
+    const int64_t state = dim_k * dim_v * scalar_bytes(state_type);
     const int64_t record =
         kda_reserve_has_records(q, k, v, dim_k, dim_v) ? kda_reserve_record(dim_k) : 0;
     const int64_t bytes = state > record ? state : record;
@@ -79,7 +83,8 @@ constexpr int64_t kda_reserve_bytes(int64_t entry, int64_t slots, int64_t value_
 }
 
 constexpr int64_t kda_reserve_entry(const kda_problem &p) {
-    return kda_reserve_entry(p.q.type, p.k.type, p.v.type, p.dim_k, p.dim_v);
+    return kda_reserve_entry(p.q.type, p.k.type, p.v.type, kda_reserve_state_type(p), p.dim_k,
+                             p.dim_v);
 }
 constexpr int64_t kda_reserve_bytes(const kda_problem &p) {
     return kda_reserve_bytes(kda_reserve_entry(p),

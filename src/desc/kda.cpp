@@ -237,8 +237,12 @@ plait_dtype kda_descriptor::default_dtype(plait_role role) const {
 
 int64_t kda_descriptor::reserve_bytes() const {
     const auto type = [this](plait_role role) { return static_cast<scalar>(dtype_of_role(role)); };
+    scalar state = scalar::f32;
+    for (const plait_role role : {PLAIT_Q, PLAIT_K, PLAIT_V, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG,
+                                  PLAIT_DT_BIAS, PLAIT_STATE_IN})
+        if (uses(role) && type(role) == scalar::f64) state = scalar::f64;
     return kda_reserve_bytes(
-        kda_reserve_entry(type(PLAIT_Q), type(PLAIT_K), type(PLAIT_V), dim_k_, dim_v_),
+        kda_reserve_entry(type(PLAIT_Q), type(PLAIT_K), type(PLAIT_V), state, dim_k_, dim_v_),
         kda_reserve_slots(varlen_.has_value(), sequences(), length_), value_heads_);
 }
 

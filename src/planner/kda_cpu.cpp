@@ -44,7 +44,7 @@ double entries_of(const kda_problem &p) {
 /// States that the reserve holds.
 int64_t reserve_states_bytes(const kda_problem &p) {
     return kda_reserve_slots(p.varlen, p.sequences, p.length) * p.value_heads * p.dim_k * p.dim_v *
-           scalar_bytes(kda_reserve_state_type(p.q.type));
+           scalar_bytes(kda_reserve_state_type(p));
 }
 
 bool is_backward(const kda_problem &p) { return p.direction == kda_direction::backward; }

@@ -67,6 +67,8 @@ kda_call random_call(rng &r, bool packed) {
     if (r.chance(0.5)) c.orientation = PLAIT_STATE_VK;
     if (r.chance(0.5)) c.used.push_back(PLAIT_STATUS);
     if (packed) c.varlen = {r.between(1, 6), length};
+    if (!on_device() && r.chance(0.2)) c.types[PLAIT_G] = PLAIT_F64;
+    if (!on_device() && r.chance(0.2)) c.types[PLAIT_DQ] = PLAIT_F64;
     if (r.chance(0.3)) c.strides[PLAIT_Q] = c.packed(PLAIT_Q, 8);
     if (r.chance(0.3)) c.strides[PLAIT_DV] = c.packed(PLAIT_DV, 8);
     return c;

@@ -233,7 +233,11 @@ bytes reserve_by(const kda_call &backward, const kda_inputs &in, const candidate
 
 candidate reader_of(const kda_call &backward, const candidate &reader) {
     candidate by = reader;
-    if (backward.type(PLAIT_Q) != PLAIT_F64 && by.narrowest == "exact") by.narrowest = "f32";
+    for (const plait_role role : backward.floating())
+        if (role != PLAIT_DO && role != PLAIT_DSTATE_OUT && backward.reads(role) &&
+            backward.type(role) == PLAIT_F64)
+            return by; // states are f64
+    if (by.narrowest == "exact") by.narrowest = "f32";
     return by;
 }
 

@@ -34,11 +34,13 @@ bool of_query_heads(plait_role role) {
     return role == PLAIT_Q || role == PLAIT_K || role == PLAIT_DQ || role == PLAIT_DK;
 }
 
-/// What a chain of float64, of f32, and of f32 with 16-bit operands may add.
+/// What a chain of float64, of f32, and of f32 with 16-bit operands may add. A reserve has states
+/// as wide as what its forward read.
 double relative_of(const std::vector<tensor> &tensors) {
     double narrowest = 0;
+    const bool reserve = find_tensor(tensors, PLAIT_RESERVE) != nullptr;
     for (const tensor &t : tensors) {
-        if (is_integer(t.dtype)) continue;
+        if (is_integer(t.dtype) || (reserve && t.role >= PLAIT_DQ)) continue;
         if (t.dtype == PLAIT_F64) return 1e-12;
         narrowest = std::max(narrowest, bytes_of(t.dtype) == 2 ? 4e-3 : 1e-5);
     }
