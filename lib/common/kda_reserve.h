@@ -2,7 +2,8 @@
 // equal size for each chunk of 64 tokens and value head, [chunk slot][value head]. Chunks never
 // straddle sequences; those of live sequences have slots one behind another.
 //   CPU   the state at the head of the chunk, [key][value]; f64 where an input is, else f32
-//   CUDA  the record of kda.chunk64_prep, lib/cuda/kda/chunk64_layout.h
+//   CUDA  the record of kda.chunk64_prep, lib/cuda/kda/chunk64_layout.h; with many heads, behind
+//         all entries, what kda.chunk64_fwd_scan leaves: S at the head of each chunk, then u
 // Sizes follow from the descriptor alone: an entry has room for either, where both can be.
 #pragma once
 
@@ -74,21 +75,50 @@ constexpr int64_t kda_reserve_slots(bool varlen, int64_t sequences, int64_t leng
                                                                 : sequences * (each + rest);
 }
 
-/// Bytes of the whole; INT64_MAX beyond 64 bits.
-constexpr int64_t kda_reserve_bytes(int64_t entry, int64_t slots, int64_t value_heads) {
-    if (slots > 0 && value_heads > INT64_MAX / slots) return INT64_MAX;
-    const int64_t entries = slots * value_heads;
-    if (entries > 0 && entry > (INT64_MAX - kda_reserve_head) / entries) return INT64_MAX;
-    return kda_reserve_head + entries * entry;
+/// With few heads both scans of backward run at once, so that it takes no longer to walk forward
+/// again; from so many values on, which are 96 blocks of 64, states are kept beside records.
+constexpr bool kda_reserve_keeps(int64_t sequences, int64_t value_heads, int64_t dim_v) {
+    return static_cast<double>(sequences) * static_cast<double>(value_heads) *
+               static_cast<double>(dim_v) >=
+           6144;
 }
 
-constexpr int64_t kda_reserve_entry(const kda_problem &p) {
-    return kda_reserve_entry(p.q.type, p.k.type, p.v.type, kda_reserve_state_type(p), p.dim_k,
-                             p.dim_v);
+struct kda_reserve_shape {
+    int64_t entry;       ///< bytes from entry to entry
+    int64_t state, rows; ///< bytes of S [values][keys] and of u [values][64], or 0
+    int64_t entries;     ///< of the whole, as its bytes INT64_MAX beyond 64 bits
+    int64_t bytes;
+
+    // Behind the header entries; behind these all S, then all u.
+    constexpr int64_t states_at() const { return kda_reserve_head + entries * entry; }
+    constexpr int64_t rows_at() const { return states_at() + entries * state; }
+};
+
+constexpr kda_reserve_shape kda_reserve_shape_of(bool records, int64_t entry, int64_t dim_k,
+                                                 int64_t dim_v, int64_t sequences, int64_t slots,
+                                                 int64_t value_heads) {
+    kda_reserve_shape s{entry, 0, 0, INT64_MAX, INT64_MAX};
+    if (records && kda_reserve_keeps(sequences, value_heads, dim_v)) {
+        const int64_t values = (dim_v + 63) / 64 * 64;
+        s.state = 2 * values * ((dim_k + 63) / 64 * 64);
+        s.rows = 2 * values * kda_reserve_rows;
+    }
+    if (slots > 0 && value_heads > INT64_MAX / slots) return s;
+    const int64_t each = entry == INT64_MAX ? entry : entry + s.state + s.rows;
+    const int64_t entries = slots * value_heads;
+    if (entries > 0 && each > (INT64_MAX - kda_reserve_head) / entries) return s;
+    s.entries = entries;
+    s.bytes = kda_reserve_head + entries * each;
+    return s;
 }
-constexpr int64_t kda_reserve_bytes(const kda_problem &p) {
-    return kda_reserve_bytes(kda_reserve_entry(p),
-                             kda_reserve_slots(p.varlen, p.sequences, p.length), p.value_heads);
+
+constexpr kda_reserve_shape kda_reserve_shape_of(const kda_problem &p) {
+    return kda_reserve_shape_of(
+        kda_reserve_has_records(p.q.type, p.k.type, p.v.type, p.dim_k, p.dim_v),
+        kda_reserve_entry(p.q.type, p.k.type, p.v.type, kda_reserve_state_type(p), p.dim_k,
+                          p.dim_v),
+        p.dim_k, p.dim_v, p.sequences, kda_reserve_slots(p.varlen, p.sequences, p.length),
+        p.value_heads);
 }
 
 /// What the header of this problem's reserve must be. The key is of what the reserve's content
@@ -117,7 +147,7 @@ inline kda_reserve_header kda_reserve_header_of(const kda_problem &p, kda_reserv
     whole(int64_t{p.beta_logit});
     for (const double x : {p.lower_bound, p.beta_scale, p.eps, p.scale}) number(x);
     return {kda_reserve_magic, kda_reserve_version << 32 | static_cast<uint64_t>(kind),
-            static_cast<uint64_t>(kda_reserve_bytes(p)), key};
+            static_cast<uint64_t>(kda_reserve_shape_of(p).bytes), key};
 }
 
 } // namespace plait::impl

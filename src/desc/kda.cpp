@@ -241,9 +241,12 @@ int64_t kda_descriptor::reserve_bytes() const {
     for (const plait_role role : {PLAIT_Q, PLAIT_K, PLAIT_V, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG,
                                   PLAIT_DT_BIAS, PLAIT_STATE_IN})
         if (uses(role) && type(role) == scalar::f64) state = scalar::f64;
-    return kda_reserve_bytes(
-        kda_reserve_entry(type(PLAIT_Q), type(PLAIT_K), type(PLAIT_V), state, dim_k_, dim_v_),
-        kda_reserve_slots(varlen_.has_value(), sequences(), length_), value_heads_);
+    const scalar q = type(PLAIT_Q), k = type(PLAIT_K), v = type(PLAIT_V);
+    return kda_reserve_shape_of(
+               kda_reserve_has_records(q, k, v, dim_k_, dim_v_),
+               kda_reserve_entry(q, k, v, state, dim_k_, dim_v_), dim_k_, dim_v_, sequences(),
+               kda_reserve_slots(varlen_.has_value(), sequences(), length_), value_heads_)
+        .bytes;
 }
 
 const char *kda_descriptor::implied_by(plait_role role) const {

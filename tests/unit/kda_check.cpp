@@ -183,10 +183,14 @@ TEST_CASE("kda: the size of a reserve follows from extents and types, and does n
     };
     // An entry: k+, kR, q+ of 64 x 128, M and A of 64 x 64 in 16 bits, gamma and beta in 32.
     const int64_t record = 2 * (3 * 64 * 128 + 2 * 64 * 64) + 4 * (128 + 64);
+    // With many heads also S of 128 x 128 and u of 128 x 64.
+    const int64_t kept = 2 * (128 * 128 + 128 * 64);
     CHECK(bytes("kda.fwd:bf16:b1:t8192:h96:k128:v128:gate=log:reserve=chunk64") ==
-          256 + 128 * 96 * record);
+          256 + 128 * 96 * (record + kept));
+    CHECK(bytes("kda.fwd:bf16:b1:t8192:h16:k128:v128:gate=log:reserve=chunk64") ==
+          256 + 128 * 16 * record);
     CHECK(bytes("kda.bwd:f16:b1:t8192:h48:hv96:k128:v128:gate=log:reserve=chunk64:g.f32") ==
-          256 + 128 * 96 * record);
+          256 + 128 * 96 * (record + kept));
     CHECK(bytes("kda.bwd:bf16:b1:t200:h2:k128:v128:gate=log:seqs=5.200:reserve=chunk64") ==
           256 + (3 + 5) * 2 * record);
     // States: f32, or f64 where an input is; whole multiples of 256.

@@ -19,10 +19,12 @@ class reserve_states {
 public:
     reserve_states(const kda_args &a, int64_t first_slot, int64_t value_head)
         : p_(a.problem), type_(kda_reserve_state_type(a.problem)),
-          step_(a.problem.reserve ? kda_reserve_entry(a.problem) * a.problem.value_heads : 0),
-          at_(a.problem.reserve ? static_cast<char *>(a.reserve) + kda_reserve_head +
-                                      first_slot * step_ + value_head * kda_reserve_entry(a.problem)
-                                : nullptr) {}
+          step_(a.problem.reserve ? kda_reserve_shape_of(a.problem).entry * a.problem.value_heads
+                                  : 0),
+          at_(a.problem.reserve
+                  ? static_cast<char *>(a.reserve) + kda_reserve_head + first_slot * step_ +
+                        value_head * kda_reserve_shape_of(a.problem).entry
+                  : nullptr) {}
 
     bool written() const { return at_ != nullptr && p_.direction == kda_direction::forward; }
     bool read() const { return at_ != nullptr && p_.direction == kda_direction::backward; }

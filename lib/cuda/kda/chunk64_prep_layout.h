@@ -1,7 +1,6 @@
 // Layout of kda.chunk64_prep: eight warps, of which one has eight rows of all channels.
 #pragma once
 
-#include "lib/common/kda_reserve.h"
 #include "lib/cuda/kda/chunk64_layout.h"
 #include "lib/cuda/kda/common_layout.h"
 

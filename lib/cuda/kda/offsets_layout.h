@@ -8,7 +8,6 @@
 //   STATUS) no earlier good sequence has it
 #pragma once
 
-#include "lib/common/kda_reserve.h"
 #include "lib/cuda/kda/common_layout.h"
 
 namespace plait::impl {
