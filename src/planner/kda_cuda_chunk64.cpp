@@ -155,7 +155,8 @@ operand reserve_rows(const kda_problem &p, bool written) {
 }
 
 /// Appends kda.chunk64_prep; records live until `last_step`, or in the reserve.
-operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step) {
+operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step,
+                 const profile &device) {
     const kda_problem &p = problem.kda();
     const operand records = p.reserve
                                 ? reserve_records(true)
@@ -168,7 +169,7 @@ operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &fro
     args.p = p;
     args.header = kda_reserve_header_of(p, kda_reserve_kind::records);
     args.least_beta = least_beta(p);
-    kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args));
+    kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args, device.sms));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p);
     s.bytes_written = chunk_heads(p) * record_bytes(p);
@@ -361,7 +362,7 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     pipeline out;
     const int scan = kda_needs_offsets(p) ? 2 : 1;
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
-    const operand records = add_prep(out, problem, from, scan);
+    const operand records = add_prep(out, problem, from, scan, device);
     const int warps = scan_warps(p, device);
     const bool keeps = kda_keeps_states(p);
     add_scan(out, problem, from, records, warps, scan_pair(p, warps, device),
@@ -383,7 +384,7 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
     kda_add_gaps(out, problem, from);
     const operand records =
-        p.reserve ? reserve_records(false) : add_prep(out, problem, from, reverse);
+        p.reserve ? reserve_records(false) : add_prep(out, problem, from, reverse, device);
     const operand states = keeps ? reserve_states(p, false)
                                  : book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
     const operand written = keeps ? reserve_rows(p, false)

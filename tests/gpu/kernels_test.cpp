@@ -2,7 +2,6 @@
 // of memory, races and barriers watch.
 #include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/around_layout.h"
-#include "lib/cuda/wht/block_e4m3_layout.h"
 #include "lib/cuda/wht/block_factor_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
@@ -12,7 +11,7 @@
 #include "lib/cuda/wht/kron_int8_layout.h"
 #include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
-#include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/mma16_e4m3_layout.h"
 #include "tests/gpu/rows_runner.h"
 #include "tests/support/random_call.h"
 #include "tests/support/report.h"
@@ -207,6 +206,8 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                                 compiled.insert(std::string("wht.block_factor ") + l.variant);
                     if (wht_block_e4m3_launch(x, k, &l))
                         compiled.insert(std::string("wht.block_e4m3 ") + l.variant);
+                    if (wht_mma16_e4m3_launch(x, k, &l))
+                        compiled.insert(std::string("wht.mma16_e4m3 ") + l.variant);
                     for (const int parts : {0, 1})
                         if (wht_block_launch(x, y, k, vector, &l, parts))
                             compiled.insert(std::string("wht.block ") + l.variant);

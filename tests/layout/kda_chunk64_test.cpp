@@ -113,12 +113,27 @@ TEST_CASE("kda chunk64: factors of a warp lie in rows of its own, within a level
     CHECK(step(5, 2) == step(5, 0));
 }
 
+TEST_CASE("kda chunk64: eight rows of factors lie in eight different groups of banks") {
+    for (const int keys : {64, 128, 192})
+        for (int first = 0; first + 8 <= impl::kda64_factor_rows; first += 8) {
+            std::set<int> banks;
+            for (int i = first; i < first + 8; ++i) {
+                CHECK(impl::kda64_factor_at(keys, i, 8) % 16 == 0);
+                CHECK(impl::kda64_factor_at(keys, i, keys - 1) <
+                      impl::kda64_factor_at(keys, i + 1, 0));
+                banks.insert(impl::kda64_factor_at(keys, i, 8) / 16 % 8);
+            }
+            CHECK(banks.size() == 8);
+        }
+}
+
 TEST_CASE("kda chunk64: records and shared memory") {
     for (const int keys : {64, 128, 192}) {
         const impl::kda64_record r = impl::kda64_record_of(keys);
         for (const int at : {r.kr, r.m, r.gamma, r.beta, r.q, r.a, r.bytes}) CHECK(at % 16 == 0);
         const impl::kda64_prep_shared s = impl::kda64_prep_shared_of(keys);
         CHECK(s.bytes <= impl::kda64_scan_shared_most);
+        if (keys <= 128) CHECK(2 * (s.bytes + 1024) <= 228 * 1024); // two blocks of an SM
         CHECK(impl::kda64_tile_bytes(64, 64) <= s.f - s.m);
         for (const int at : {s.factors, s.f, s.a, s.totals, s.beta, s.scales}) CHECK(at % 128 == 0);
         for (const int tiles : {1, 2}) {

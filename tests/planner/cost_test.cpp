@@ -363,7 +363,7 @@ TEST_CASE("what stands around a transform is for the definition and for candidat
           "wht:b1:b4:n1024:y.f32", "wht:f32:b4:n1024:rows=100", "wht:f32:b4:n1024:adj:rows=100",
           "wht:f32:b4:n1024:+diag_in", "wht:c64:b4:n1024:+diag_mid", "wht:f32:b4:n1024:+amax",
           "wht:f32:b4:n1024:-y+amax", "wht:i32:b4:n1024:hist=9.0.1", "wht:f32:b4:n1024:y.e4m3",
-          "wht:f32:b4:n1024:group=128:+amax+scales:y.e4m3"}) {
+          "wht:bf16:b4:n1024:y.e4m3", "wht:f32:b4:n1024:group=128:+amax+scales:y.e4m3"}) {
         INFO(token);
         const problem p = problem_of(token);
         for (const candidate &c : candidates_of("wht")) {
@@ -371,7 +371,9 @@ TEST_CASE("what stands around a transform is for the definition and for candidat
             const bool cuda = c.backend == PLAIT_CUDA;
             const verdict v = c.applicable(p, profile_named(cuda ? "h200" : "cpu_avx512_64c"));
             const std::string name = c.name;
-            const bool rows = name == "wht.cuda.block_e4m3" && contains(token, "y.e4m3");
+            const bool rows =
+                (name == "wht.cuda.block_e4m3" && contains(token, "y.e4m3")) ||
+                (name == "wht.cuda.mma16_e4m3" && contains(token, "wht:bf16:b4:n1024:y.e4m3"));
             const bool around = name == "wht.cpu.around";
             CHECK((v == "") ==
                   (name == "wht.cpu.ref" || name == "wht.cuda.composed" || rows || around));

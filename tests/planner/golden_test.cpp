@@ -80,7 +80,7 @@ std::string arguments(const step &s) {
                     " digits=", a.digits, " chunks=", a.chunks, " ordered=", a.axes,
                     " scale=", a.scale);
     }
-    if (s.kernel == "wht.block_e4m3") {
+    if (s.kernel == "wht.block_e4m3" || s.kernel == "wht.mma16_e4m3") {
         const auto a = args_of<wht_block_e4m3_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " log_group=", a.log_group, " scale=", a.scale);

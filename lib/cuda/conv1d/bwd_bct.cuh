@@ -170,6 +170,36 @@ __device__ __forceinline__ void conv1d_bct_settle(conv1d_bct_row<Case> &way,
     way.set_plain(s.finite);
 }
 
+/// Plain tiles in the middle of rows, as many as follow each other: without a look at what comes.
+template <class Case>
+__device__ __forceinline__ void
+conv1d_bct_steady(conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
+                  conv1d_bct_cursor<Case, 0> &here, conv1d_bct_cursor<Case, 1> &next) {
+    int left = way.steady(here, next);
+    if (left <= 0) return;
+    const int tokens = static_cast<int>(way.a.tile), asked = left;
+    const uint2 *words = Case::fields ? way.field_words(next) : nullptr;
+    do {
+        conv1d_bct_chunk<Case> in;
+        async_wait<conv1d_bwd_bct_stages - 2>();
+        __syncwarp(); // the tile is there for all lanes; all have read the one before
+        way.read(here, in);
+        if constexpr (Case::fields) {
+            if (way.kind(here, in) != conv1d_bct_kind::plain) break;
+        }
+        way.load_steady(next, words);
+        way.free = way.slot;
+        way.slot = way.behind(way.slot);
+        conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
+        here.t -= tokens;
+        next.t -= tokens;
+        if (Case::fields) words -= way.lanes();
+    } while (--left > 0);
+    const int done = asked - left;
+    way.pass(here, done);
+    way.pass(next, done);
+}
+
 /// A warp's share of a pass.
 template <class Case>
 __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int from) {
@@ -190,6 +220,7 @@ __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int f
     conv1d_bct_channel(way, s);
 #pragma unroll 1
     while (true) {
+        if constexpr (!Case::borders) conv1d_bct_steady(way, s, here, next);
         conv1d_bct_chunk<Case> in;
         async_wait<conv1d_bwd_bct_stages - 2>();
         __syncwarp(); // the tile is there for all lanes; all have read the one before

@@ -205,18 +205,50 @@ template <class Case> struct conv1d_bct_row {
             store_shared(to + e * static_cast<int>(sizeof(bits)),
                          t + e < 0 || t + e >= length ? bits{0} : p[t + e]);
     }
-    /// 16 bytes at p, token t and those behind, of a tensor that ends at `end`.
-    static __device__ __forceinline__ void copy_edge(shared_at to, const bits *p, int t, int length,
-                                                     const bits *end) {
-        // a chunk may begin in front of a row that is not there, too
-        const bool some = t < length && t > -vec && length > 0;
-        if (!some || p + vec <= end) {
-            async_copy<16>(to, p, some, true);
-            return;
+    /// Elements of the 16 bytes at token t that lie before the row's end; of a chunk that ends
+    /// before the row, or is of a row that is not there, none.
+    template <class Cursor> __device__ __forceinline__ int in_front(const Cursor &at, int t) const {
+        const int64_t row = at.row;
+        const int left = row < a.batch && t + vec > 0 ? static_cast<int>(a.length) - t : 0;
+        return left < 0 ? 0 : left < vec ? left : vec;
+    }
+    /// Tiles from `here` on that are plain while those from `next` on are copied without a look at
+    /// bounds, none of them the first of a row or the last of a run: nothing but counts changes.
+    template <class Here, class Next>
+    __device__ __forceinline__ int steady(const Here &here, const Next &next) const {
+        if (here.tile >= plain_to || next.tile >= copied_to) return 0;
+        const int low = copied_from > 1 ? copied_from : 1;
+        int n = here.run - 1;
+        if (n > here.tile - plain_from + 1) n = here.tile - plain_from + 1;
+        if (n > next.run - 1) n = next.run - 1;
+        if (n > next.tile - low + 1) n = next.tile - low + 1;
+        return n;
+    }
+    template <class Cursor> static __device__ __forceinline__ void pass(Cursor &at, int tiles) {
+        at.tile -= tiles; // at.t is there already
+        at.run -= tiles;
+    }
+    /// A steady tile goes to the next stage; its pair of words of fields is at `words`.
+    template <class Cursor>
+    __device__ __forceinline__ void load_steady(const Cursor &at, const uint2 *words) const {
+        constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
+        const bits *const from = at.x + at.t;
+        async_copy<16>(free, from);
+        async_copy<16>(free - Case::halo, from - before, true, lane < Case::halo / 16);
+        async_copy<16>(free + Case::part, at.dy + at.t);
+        if constexpr (Case::fields) {
+            if (a.marks) {
+                async_copy<8>(free + 2 * Case::part, words);
+                if (copied_from != 0) async_copy<8>(free + 2 * Case::part + 8, words + 1);
+            }
         }
-#pragma unroll 1
-        for (int e = 0; e < vec; ++e)
-            store_shared(to + e * static_cast<int>(sizeof(bits)), t + e < length ? p[e] : bits{0});
+        async_commit();
+    }
+    /// The lane's pair of words of fields.
+    template <class Cursor>
+    __device__ __forceinline__ const uint2 *field_words(const Cursor &at) const {
+        return static_cast<const uint2 *>(a.marks) + int64_t{at.row} * a.field_pairs +
+               ((at.t >> Case::log_vec) + 1);
     }
     /// The tile at `at` goes to the next stage; `at` to the tile that follows. Behind the last tile
     /// of the warp nothing is copied.
@@ -231,12 +263,13 @@ template <class Case> struct conv1d_bct_row {
             async_copy<16>(to - Case::halo, at.x + at.t - before, at.tile != 0, asked);
             async_copy<16>(to + Case::part, at.dy + at.t);
         } else if (at.run > 0 && simple()) {
-            const int length = length_of(at);
-            const bits *const end = static_cast<const bits *>(a.x) + a.x_end;
-            copy_edge(to, at.x + at.t, at.t, length, end);
-            if (asked) copy_edge(to - Case::halo, at.x + at.t - before, at.t - before, length, end);
-            copy_edge(to + Case::part, at.dy + at.t, at.t, length,
-                      static_cast<const bits *>(a.dy) + a.dy_end);
+            constexpr int size = sizeof(bits);
+            const int bytes = in_front(at, at.t) * size;
+            async_copy_front(to, at.x + at.t, bytes);
+            if (asked)
+                async_copy_front(to - Case::halo, at.x + at.t - before,
+                                 in_front(at, at.t - before) * size);
+            async_copy_front(to + Case::part, at.dy + at.t, bytes);
         } else if (at.run > 0) {
             const int length = length_of(at);
             copy_checked(to, at.x, at.t, length, a.x, a.x_begin, a.x_end);
@@ -246,9 +279,7 @@ template <class Case> struct conv1d_bct_row {
         }
         if constexpr (Case::fields) {
             if (a.marks && at.run > 0) {
-                const uint2 *const from = static_cast<const uint2 *>(a.marks) +
-                                          int64_t{at.row} * a.field_pairs +
-                                          ((at.t >> Case::log_vec) + 1);
+                const uint2 *const from = field_words(at);
                 async_copy<8>(to + 2 * Case::part, from);
                 if (copied_from != 0) async_copy<8>(to + 2 * Case::part + 8, from + 1);
             }
@@ -349,35 +380,30 @@ template <class Case> struct conv1d_bct_row {
         if (in_plain(at.tile)) return conv1d_bct_kind::plain;
         return edges ? conv1d_bct_kind::edge : conv1d_bct_kind::special;
     }
-    /// Bytes 0xff for the elements that are inside the row.
-    template <class Cursor> __device__ __forceinline__ uint64_t inside(const Cursor &at) const {
-        const int left = length_of(at) - at.t;
-        const uint64_t before = left >= 8   ? ~uint64_t{0}
-                                : left <= 0 ? 0
-                                            : (uint64_t{1} << 8 * left) - 1;
-        return at.t >= 0 ? before : at.t <= -8 ? 0 : before & ~uint64_t{0} << -8 * at.t;
+    /// Bits of the elements that are inside the row.
+    template <class Cursor> __device__ __forceinline__ uint32_t inside(const Cursor &at) const {
+        constexpr uint32_t all = (1u << vec) - 1u;
+        int before = -at.t, left = length_of(at) - at.t;
+        before = before < 0 ? 0 : before < vec ? before : vec;
+        left = left < 0 ? 0 : left < vec ? left : vec;
+        return (all << before) & ~(all << left) & all;
     }
 
     template <conv1d_bct_kind Kind, class Cursor>
     __device__ __forceinline__ void store(const Cursor &at, const float (&v)[vec]) const {
         bits *const p = at.dx + at.t;
         const bool whole_tile = Kind == conv1d_bct_kind::plain    ? true
+                                : Kind == conv1d_bct_kind::edge   ? false
                                 : Kind == conv1d_bct_kind::masked ? in_plain(at.tile)
                                                                   : !checked(at.tile);
         if (whole_tile) {
             store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
             return;
         }
-        const int length = length_of(at);
-        if (aligned && at.t >= 0 && at.t + vec <= length) {
-            store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
-            return;
-        }
         if (Kind == conv1d_bct_kind::edge || aligned) {
-            const int from = at.t < 0 ? -at.t : 0;
-            const int to = length - at.t < vec ? length - at.t : vec;
-            if (from < to) conv1d_store_part<Case::type>(p, from, to, v);
+            conv1d_store_part<Case::type>(p, inside(at), v);
         } else if constexpr (Kind != conv1d_bct_kind::edge) {
+            const int length = length_of(at);
 #pragma unroll
             for (int e = 0; e < vec; ++e) {
                 if (at.t + e < 0 || at.t + e >= length) continue;

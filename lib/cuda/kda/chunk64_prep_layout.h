@@ -4,6 +4,8 @@
 #include "lib/cuda/kda/chunk64_layout.h"
 #include "lib/cuda/kda/common_layout.h"
 
+#include <algorithm>
+
 namespace plait::impl {
 
 /// What every kernel that recomputes gates and norms reads; the head of its arguments.
@@ -52,6 +54,13 @@ PLAIT_HD constexpr int kda64_factor_row(int level, int warp) {
 }
 constexpr int kda64_factor_rows = kda64_region_rows + 4 * 24;
 
+/// Bytes from one to the next: eight of ldmatrix lie in different banks, and by constants from one
+/// another.
+PLAIT_HD constexpr int kda64_factor_pitch(int keys) { return 2 * keys + 16; }
+PLAIT_HD constexpr int kda64_factor_at(int keys, int row, int column) {
+    return row * kda64_factor_pitch(keys) + 2 * column;
+}
+
 /// Floats of a row of F: rows of four, of 8 bytes, lie in different banks.
 constexpr int kda64_f_pitch = 72;
 
@@ -64,7 +73,7 @@ struct kda64_prep_shared {
 PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
     kda64_prep_shared s{};
     s.factors = s.m = 0;
-    s.f = s.factors + kda64_tile_bytes(kda64_factor_rows, keys);
+    s.f = s.factors + kda64_factor_rows * kda64_factor_pitch(keys);
     s.a = s.f + 4 * kda64_rows * kda64_f_pitch;
     s.totals = s.a + kda64_tile_bytes(kda64_rows, kda64_rows);
     s.beta = s.totals + 4 * kda64_prep_warps * keys;
@@ -80,15 +89,26 @@ constexpr bool kda64_fours(const kda_problem &p, const kda_view &v, int64_t head
            fits(p.batch, v.b) && fits(p.length, v.t) && fits(heads, v.h);
 }
 
-inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a) {
+/// Variants `near`: gates by which eight tokens decay by at most e^-40, so that a border of eight
+/// rows serves all pairs within them: factors of lower rows above 1, but far from overflow.
+constexpr bool kda64_near(const kda_problem &p) {
+    return p.gate == kda_gate::bounded && p.lower_bound >= -5;
+}
+
+/// Blocks for all SMs, two on each, walk: while three warps of a block invert, the others take up
+/// what follows.
+inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
     const int keys = kda64_keys(a.p.dim_k);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
     a.group = static_cast<int32_t>(a.p.group());
     a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
     a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
-    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(a.blocks), kda64_prep_shared_of(keys).bytes};
+    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(std::min<int64_t>(a.blocks, 2 * int64_t{sms})),
+                 kda64_prep_shared_of(keys).bytes};
     int at = kda64_name(l.variant, keys);
+    if (kda64_near(a.p))
+        for (const char *c = ".near"; *c != 0; ++c) l.variant[at++] = *c;
     const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
     for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
     l.variant[at] = 0;

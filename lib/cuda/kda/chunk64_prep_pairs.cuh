@@ -7,14 +7,20 @@
 
 namespace plait::impl::cuda {
 
-/// A lane's channels of a row to a tile: `at` is kda64_at of row 0 and the lane's first channel.
-template <int Keys>
+/// Where rows go.
+enum class kda64_into { factors, record };
+
+/// A lane's channels of a row: `at` is kda64_factor_at or, in a record's tile, kda64_at of row 0
+/// and the lane's first channel.
+template <int Keys, kda64_into Into = kda64_into::factors>
 __device__ __forceinline__ void kda64_put_row(char *tile, int at, int row,
                                               const kda64_lane<Keys> &x) {
     constexpr int width = kda64_width(Keys);
 #pragma unroll
     for (int group = 0; group < Keys / 32 / width; ++group) {
-        char *to = tile + kda64_from(Keys, at, row, 32 * width * group);
+        const int column = 32 * width * group;
+        char *to = tile + (Into == kda64_into::record ? kda64_from(Keys, at, row, column)
+                                                      : at + kda64_factor_at(Keys, row, column));
         const float *from = x + width * group;
         const uint32_t low = round_pair<scalar::bf16>(from[0], from[1]);
         if constexpr (width == 4)
@@ -25,14 +31,14 @@ __device__ __forceinline__ void kda64_put_row(char *tile, int at, int row,
     }
 }
 /// The same of x times y.
-template <int Keys>
+template <int Keys, kda64_into Into = kda64_into::factors>
 __device__ __forceinline__ void kda64_put_product(char *tile, int at, int row,
                                                   const kda64_lane<Keys> &x,
                                                   const kda64_lane<Keys> &y) {
     float both[Keys / 32];
 #pragma unroll
     for (int j = 0; j < Keys / 32; ++j) both[j] = x[j] * y[j];
-    kda64_put_row<Keys>(tile, at, row, both);
+    kda64_put_row<Keys, Into>(tile, at, row, both);
 }
 template <int Keys>
 __device__ __forceinline__ void kda64_times(kda64_lane<Keys> &x, const kda64_lane<Keys> &y) {
@@ -104,7 +110,7 @@ kda64_put_near2(const kda64_rows_q<Keys, S> &q, const kda64_lane<Keys> (&k)[8],
 }
 
 /// k times the decay from each row, not its own, to the last, and what is `behind` it.
-template <int Keys>
+template <int Keys, kda64_into Into = kda64_into::factors>
 __device__ __forceinline__ void kda64_put_lower(const kda64_lane<Keys> (&k)[8],
                                                 const kda64_lane<Keys> (&e)[8], char *to, int at,
                                                 const kda64_lane<Keys> &behind) {
@@ -113,42 +119,42 @@ __device__ __forceinline__ void kda64_put_lower(const kda64_lane<Keys> (&k)[8],
     kda64_copy<Keys>(run, behind);
 #pragma unroll
     for (int i = 7; i >= 0; --i) {
-        kda64_put_product<Keys>(to, at, i, k[i], run);
+        kda64_put_product<Keys, Into>(to, at, i, k[i], run);
         if (i > 0) kda64_times<Keys>(run, e[i]);
     }
 }
 
 /// Eight rows as they are, or times `by`.
-template <int Keys>
+template <int Keys, kda64_into Into = kda64_into::factors>
 __device__ __forceinline__ void kda64_put_rows(const kda64_lane<Keys> (&x)[8], char *to, int at) {
     at = kda64_anew(at);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) kda64_put_row<Keys>(to, at, i, x[i]);
+    for (int i = 0; i < 8; ++i) kda64_put_row<Keys, Into>(to, at, i, x[i]);
 }
-template <int Keys>
+template <int Keys, kda64_into Into = kda64_into::factors>
 __device__ __forceinline__ void kda64_put_rows(const kda64_lane<Keys> (&x)[8], char *to, int at,
                                                const kda64_lane<Keys> &by) {
     at = kda64_anew(at);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) kda64_put_product<Keys>(to, at, i, x[i], by);
+    for (int i = 0; i < 8; ++i) kda64_put_product<Keys, Into>(to, at, i, x[i], by);
 }
 
 /// d += an upper tile of 16 rows with a lower one of eight.
 template <int Keys>
 __device__ __forceinline__ void kda64_meet_tiles(const char *upper, const char *lower, int lane,
                                                  float (&d)[mma_items_d]) {
-    const int at_a = kda64_at_a(Keys, 0, 0, lane);
-    const int at_b = kda64_at(Keys, lane & 7, (lane >> 3) * 8);
+    const char *of_a = upper + kda64_factor_at(Keys, lane & 15, (lane >> 4) * 8);
+    const char *of_b = lower + kda64_factor_at(Keys, lane & 7, (lane >> 3) * 8);
     float other[mma_items_d] = {};
 #pragma unroll 1 // else what all steps load waits in registers
     for (int far = 0; far < Keys; far += 64) {
 #pragma unroll
         for (int k = 0; k < 64; k += 32) {
             uint32_t a[4], b[4];
-            load_matrices(b, lower + 2 * far + kda64_from(Keys, at_b, 0, k));
-            load_matrices(a, upper + 2 * far + kda64_from(Keys, at_a, 0, k));
+            load_matrices(b, of_b + 2 * (far + k));
+            load_matrices(a, of_a + 2 * (far + k));
             mma_add<scalar::bf16>(d, a, {b[0], b[1]});
-            load_matrices(a, upper + 2 * far + kda64_from(Keys, at_a, 0, k + 16));
+            load_matrices(a, of_a + 2 * (far + k + 16));
             mma_add<scalar::bf16>(other, a, {b[2], b[3]});
         }
     }
@@ -161,19 +167,18 @@ template <int Keys, int Uppers, int Lowers>
 __device__ __forceinline__ void kda64_meet_all(const char *upper, int next_upper, const char *lower,
                                                int next_lower, int lane,
                                                float (&d)[Uppers][Lowers][mma_items_d]) {
-    const int at_a = kda64_at_a(Keys, 0, 0, lane);
-    const int at_b = kda64_at(Keys, lane & 7, (lane >> 3 & 1) * 8);
-    const char *own = lower + (lane >> 4) * next_lower;
+    const char *of_a = upper + kda64_factor_at(Keys, lane & 15, (lane >> 4) * 8);
+    const char *of_b =
+        lower + (lane >> 4) * next_lower + kda64_factor_at(Keys, lane & 7, (lane >> 3 & 1) * 8);
 #pragma unroll
     for (int k = 0; k < Keys; k += 16) {
         uint32_t b[Lowers / 2][4];
 #pragma unroll
-        for (int l = 0; l < Lowers / 2; ++l)
-            load_matrices(b[l], own + 2 * l * next_lower + kda64_from(Keys, at_b, 0, k));
+        for (int l = 0; l < Lowers / 2; ++l) load_matrices(b[l], of_b + 2 * (l * next_lower + k));
 #pragma unroll
         for (int u = 0; u < Uppers; ++u) {
             uint32_t a[4];
-            load_matrices(a, upper + u * next_upper + kda64_from(Keys, at_a, 0, k));
+            load_matrices(a, of_a + u * next_upper + 2 * k);
 #pragma unroll
             for (int l = 0; l < Lowers; ++l)
                 mma_add<scalar::bf16>(d[u][l], a, {b[l / 2][l % 2 * 2], b[l / 2][l % 2 * 2 + 1]});
@@ -217,6 +222,23 @@ __device__ __forceinline__ void kda64_put_near(const float (&d)[mma_items_d], in
         to.f[i * kda64_f_pitch + j] = by_k * d[item];
         *reinterpret_cast<uint16_t *>(to.a + kda64_at(64, i, j)) =
             round_half<scalar::bf16>(by_q * d[2 + item]);
+    }
+}
+
+/// The same of all pairs within eight rows at once.
+__device__ __forceinline__ void kda64_put_near_all(const float (&d)[mma_items_d], int warp,
+                                                   int lane, const kda64_squares &to) {
+    const int upper = lane >> 2, lower = lane % 4 * 2, i = 8 * warp + upper, j = 8 * warp + lower;
+    if (upper <= lower) return;
+    const float by_k = to.beta[i], by_q = to.scales[i];
+    to.f[i * kda64_f_pitch + j] = by_k * d[0];
+    const uint32_t both = round_pair<scalar::bf16>(by_q * d[2], by_q * d[3]);
+    char *a = to.a + kda64_at(64, i, j);
+    if (upper > lower + 1) {
+        to.f[i * kda64_f_pitch + j + 1] = by_k * d[1];
+        *reinterpret_cast<uint32_t *>(a) = both;
+    } else {
+        *reinterpret_cast<uint16_t *>(a) = static_cast<uint16_t>(both); // beside the diagonal
     }
 }
 

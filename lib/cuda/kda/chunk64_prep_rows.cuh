@@ -42,12 +42,12 @@ __device__ __forceinline__ float kda64_log2_1p(float t) {
 constexpr float kda64_log2_e = 1.44269504f;
 
 /// x = G + bias to e^g for all elements.
-template <int Keys>
+template <int Keys, bool Bounded>
 __device__ __forceinline__ void kda64_gates(const kda_problem &p, float rate,
                                             const kda64_lane<Keys> &bias,
                                             kda64_lane<Keys> (&x)[8]) {
     constexpr int each = Keys / 32;
-    if (p.gate == kda_gate::bounded) {
+    if (Bounded || p.gate == kda_gate::bounded) {
         const float by = -rate * kda64_log2_e;
         const float bound = static_cast<float>(p.lower_bound) * kda64_log2_e;
 #pragma unroll
@@ -246,43 +246,96 @@ __device__ __forceinline__ float kda64_dot(const kda64_lane<Keys> &x, const kda6
     return sum;
 }
 
-/// Normalizes k; what rows of q are to be multiplied by goes to `scales`, the diagonal of A to its
-/// tile, both of this warp's rows.
+/// Products of eight rows with themselves: of k, of q, of one with the other.
+struct kda64_squares_of_rows {
+    float kk, qk, qq;
+};
+
+/// The same of words that have the type of q: products of all rows with all on tensor cores, by way
+/// of `near`, 16 rows of this warp; lane kda64_lane_of(row) gets those of its row.
 template <int Keys, scalar S>
-__device__ __forceinline__ void kda64_norms(const kda_problem &p, const kda64_rows_q<Keys, S> &q,
-                                            kda64_lane<Keys> (&k)[8], int warp, int lane,
-                                            float *scales, char *a) {
-    float scale = static_cast<float>(p.scale), sum[8], cross[8];
-    if (p.norm) {
-        const auto eps = static_cast<float>(p.eps);
+__device__ __forceinline__ kda64_squares_of_rows kda64_meet_rows(const uint32_t (&q)[8][Keys / 64],
+                                                                 const uint32_t (&k)[8][Keys / 64],
+                                                                 int lane, int at, char *near) {
+    constexpr int width = kda64_width(Keys);
 #pragma unroll
-        for (int i = 0; i < 8; ++i) sum[i] = kda64_dot<Keys>(k[i], k[i]);
-        float of_k = rsqrtf(kda64_sum_eight(sum, lane) + eps);
-        if (lane / 4 >= q.from.left) of_k = 0.0f; // infinite without eps
+    for (int i = 0; i < 8; ++i) {
+#pragma unroll
+        for (int group = 0; group < Keys / 32 / width; ++group) {
+            char *to = near + at + kda64_factor_at(Keys, i, 32 * width * group);
+            char *to_q = to + kda64_factor_at(Keys, 8, 0);
+            if constexpr (width == 4) {
+                *reinterpret_cast<uint2 *>(to) = make_uint2(k[i][2 * group], k[i][2 * group + 1]);
+                *reinterpret_cast<uint2 *>(to_q) = make_uint2(q[i][2 * group], q[i][2 * group + 1]);
+            } else {
+                *reinterpret_cast<uint32_t *>(to) = k[i][group];
+                *reinterpret_cast<uint32_t *>(to_q) = q[i][group];
+            }
+        }
+    }
+    __syncwarp(); // rows are written
+    const char *of_a = near + kda64_factor_at(Keys, lane & 15, (lane >> 4) * 8);
+    float with_k[mma_items_d] = {}, with_q[mma_items_d] = {};
+#pragma unroll
+    for (int c = 0; c < Keys; c += 16) {
+        uint32_t a[4];
+        load_matrices(a, of_a + 2 * c);
+        mma_add<S>(with_k, a, {a[0], a[2]});
+        mma_add<S>(with_q, a, {a[1], a[3]});
+    }
+    __syncwarp(); // rows are read
+    const bool odd = (lane & 4) != 0;
+    return {odd ? with_k[1] : with_k[0], odd ? with_k[3] : with_k[2], odd ? with_q[3] : with_q[2]};
+}
+/// Where row and column of a product's rows meet.
+__device__ __forceinline__ constexpr int kda64_lane_of(int row) { return 4 * row + row / 2; }
+
+/// Rows of k, normalized; what rows of q are to be multiplied by goes to `scales`, the diagonal of
+/// A to its tile, both of this warp's rows.
+template <int Keys, scalar S>
+__device__ __forceinline__ void
+kda64_norms(const kda_problem &p, const kda64_rows_q<Keys, S> &q, const kda64_source<Keys> &from_k,
+            const uint32_t (&words)[8][Keys / 64], kda64_lane<Keys> (&k)[8], int warp, int lane,
+            int at, char *near, float *scales, char *a) {
+    kda64_squares_of_rows sum{};
+    if (S != scalar::f32 && from_k.v.type == S) {
+        if constexpr (S != scalar::f32) {
+            sum = kda64_meet_rows<Keys, S>(q.w, words, lane, at, near);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) kda64_widen_row<Keys, S>(words[i], k[i]);
+        }
+    } else {
+        kda64_widen_rows<Keys>(from_k, words, k);
+        float kk[8], qk[8], qq[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-            const float by = __shfl_sync(0xffffffffu, of_k, 4 * i);
+            kda64_lane<Keys> x;
+            q.row(i, x);
+            kk[i] = kda64_dot<Keys>(k[i], k[i]);
+            qk[i] = kda64_dot<Keys>(x, k[i]);
+            qq[i] = kda64_dot<Keys>(x, x);
+        }
+        sum = {kda64_sum_eight(kk, lane), kda64_sum_eight(qk, lane), kda64_sum_eight(qq, lane)};
+    }
+    float scale = static_cast<float>(p.scale);
+    if (p.norm) {
+        const auto eps = static_cast<float>(p.eps);
+        float of_k = rsqrtf(sum.kk + eps);
+        scale *= rsqrtf(sum.qq + eps);
+        if (lane / 4 >= q.from.left) of_k = scale = 0.0f; // infinite without eps
+        sum.qk *= of_k;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const float by = __shfl_sync(0xffffffffu, of_k, kda64_lane_of(i));
 #pragma unroll
             for (int j = 0; j < Keys / 32; ++j) k[i][j] *= by;
         }
     }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        kda64_lane<Keys> x;
-        q.row(i, x);
-        cross[i] = kda64_dot<Keys>(x, k[i]);
-        sum[i] = kda64_dot<Keys>(x, x);
-    }
-    const float diagonal = kda64_sum_eight(cross, lane);
-    if (p.norm) {
-        scale *= rsqrtf(kda64_sum_eight(sum, lane) + static_cast<float>(p.eps));
-        if (lane / 4 >= q.from.left) scale = 0.0f;
-    }
-    if (lane % 4 == 0) {
+    if (lane == kda64_lane_of(lane / 4)) {
         const int i = 8 * warp + lane / 4;
         scales[i] = scale;
         *reinterpret_cast<uint16_t *>(a + kda64_at(64, i, i)) =
-            round_half<scalar::bf16>(diagonal * scale);
+            round_half<scalar::bf16>(sum.qk * scale);
     }
 }
 

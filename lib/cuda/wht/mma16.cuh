@@ -242,18 +242,17 @@ __device__ __forceinline__ void wht_mma16_between(float (&a)[Count][Items]) {
     }
 }
 
-/// One part of the output: a tile of rows, or half a row.
+/// One part of the output, in registers: a tile of rows, or half a row.
 template <class Case>
 __device__ __forceinline__ void
 wht_mma16_part(const wht_mma16_args &args, const wht_mma16_signs &signs, int64_t tile, int half,
-               int warp, int lane, const char *chunk, float *words) {
+               int warp, int lane, const char *chunk, float *words, float (&a)[8][8]) {
     constexpr wht_mma16_config c = Case::config();
     float d[wht_mma16_tiles][mma_items_d] = {};
     wht_mma16_multiply<Case>(signs, half, chunk, lane, d);
     wht_mma16_prefetch<Case>(args, tile + tiles_ahead(c.blocks_per_sm), half, warp, lane);
     wht_mma16_between<c.dense - 4,
                       (c.log_n < wht_mma16_log_chunk ? c.log_n : wht_mma16_log_chunk) - 7>(d);
-    float a[8][8];
     wht_mma16_exchange<Case>(warp, lane, words, d, a);
 #pragma unroll
     for (int top = 0; top < 8; ++top) {
@@ -262,15 +261,13 @@ wht_mma16_part(const wht_mma16_args &args, const wht_mma16_signs &signs, int64_t
         butterfly_items<2>(a[top]);
     }
     wht_mma16_between<3 - c.log_warps, 3>(a);
-    if constexpr (!c.vector) wht_mma16_barrier<Case>(); // the words are read
-    wht_mma16_store<Case>(args, tile, half, warp, lane, reinterpret_cast<char *>(words), a);
 }
 
-template <class Case>
-__global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::config().blocks_per_sm)
-    wht_mma16(const __grid_constant__ wht_mma16_args args) {
+/// Transforms the tiles of this block: store(tile, half, warp, lane, words, a) for each part.
+template <class Case, class Store>
+__device__ __forceinline__ void wht_mma16_walk(const wht_mma16_args &args, char *shared,
+                                               Store store) {
     constexpr wht_mma16_config c = Case::config();
-    extern __shared__ __align__(16) char shared[];
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     char *chunk = shared + (2 * warp << wht_mma16_log_chunk);
     auto *words = reinterpret_cast<float *>(shared + wht_mma16_raw_bytes(c));
@@ -287,9 +284,23 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
         __syncwarp(); // those of other lanes too
 #pragma unroll 1
         for (int half = 0; half < c.halves; ++half) {
-            wht_mma16_part<Case>(args, signs, tile, half, warp, lane, chunk, words);
+            float a[8][8];
+            wht_mma16_part<Case>(args, signs, tile, half, warp, lane, chunk, words, a);
+            store(tile, half, warp, lane, words, a);
         }
     }
+}
+
+template <class Case>
+__global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::config().blocks_per_sm)
+    wht_mma16(const __grid_constant__ wht_mma16_args args) {
+    extern __shared__ __align__(16) char shared[];
+    wht_mma16_walk<Case>(
+        args, shared,
+        [&](int64_t tile, int half, int warp, int lane, float *words, const float(&a)[8][8]) {
+            if constexpr (!Case::config().vector) wht_mma16_barrier<Case>(); // the words are read
+            wht_mma16_store<Case>(args, tile, half, warp, lane, reinterpret_cast<char *>(words), a);
+        });
 }
 
 } // namespace plait::impl::cuda
