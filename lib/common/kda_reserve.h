@@ -4,7 +4,8 @@
 //   CPU   the state at the head of the chunk, [key][value]; f64 where an input is, else f32
 //   CUDA  the record of kda.chunk64_prep, lib/cuda/kda/chunk64_layout.h; with many heads, behind
 //         all entries, what kda.chunk64_fwd_scan leaves: S at the head of each chunk, then u
-// Sizes follow from the descriptor alone: an entry has room for either, where both can be.
+// Without chunks it has no bytes. Sizes follow from the descriptor alone: an entry has room for
+// either, where both can be.
 #pragma once
 
 #include "lib/common/hd.h"
@@ -108,7 +109,7 @@ constexpr kda_reserve_shape kda_reserve_shape_of(bool records, int64_t entry, in
     const int64_t entries = slots * value_heads;
     if (entries > 0 && each > (INT64_MAX - kda_reserve_head) / entries) return s;
     s.entries = entries;
-    s.bytes = kda_reserve_head + entries * each;
+    s.bytes = entries > 0 && each > 0 ? kda_reserve_head + entries * each : 0;
     return s;
 }
 

@@ -125,7 +125,7 @@ kda_problem kda_descriptor::problem() const {
     p.pooled = slots_.has_value();
     p.alias = settings(PLAIT_STATE_OUT).alias.has_value();
     p.status = uses(PLAIT_STATUS);
-    p.reserve = uses(PLAIT_RESERVE);
+    p.reserve = uses(PLAIT_RESERVE) && reserve_bytes() > 0;
     p.index = varlen_ ? static_cast<scalar>(dtype_of_role(PLAIT_CU_SEQLENS)) : scalar::none;
     p.pad = slots_ ? slots_->pad : 0;
     p.lower_bound = lower_bound_;

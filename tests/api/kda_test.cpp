@@ -277,6 +277,10 @@ TEST_CASE("kda: NULL is what an empty tensor has; states are handed through") {
     OK(b.run(list));
     CHECK(b.f32(PLAIT_DA_LOG)[0] == 0); // sums over nothing
     CHECK(b.f32(PLAIT_DDT_BIAS)[1] == 0);
+    const call r("kda.bwd:f32:b0:t8:h1:k2:v3:gate=softplus:reserve=chunk64");
+    r.f32(PLAIT_DA_LOG)[0] = 7;
+    OK(r.run(r.with(PLAIT_RESERVE, nullptr)));
+    CHECK(r.f32(PLAIT_DA_LOG)[0] == 0);
 }
 
 TEST_CASE("kda: plans print what they do; a device says that it has no candidate yet") {

@@ -202,7 +202,7 @@ TEST_CASE("kda: the size of a reserve follows from extents and types, and does n
     CHECK(bytes("kda.bwd:f32:b1:t64:h1:k16:v16:gate=softplus:reserve=chunk64:a_log.f64") ==
           256 + 16 * 16 * 8);
     CHECK(bytes("kda.fwd:bf16:b1:t1:h1:k256:v256:gate=log:reserve=chunk64") == 256 + 256 * 256 * 4);
-    CHECK(bytes("kda.fwd:f32:b1:t0:h1:k4:v4:gate=log:reserve=chunk64") == 256);
+    CHECK(bytes("kda.fwd:f32:b1:t0:h1:k4:v4:gate=log:reserve=chunk64") == 0);
     for (const char *token :
          {"kda.fwd:f32:b1:t4611686018427387904:h1:k1:v1:gate=log:reserve=chunk64",
           "kda.fwd:f32:b1:t1:h1:k1073741824:v1:gate=log:reserve=chunk64",
