@@ -79,6 +79,15 @@ plait_status plait_plan_workspace_size(const plait_plan *plan, size_t *bytes) {
     });
 }
 
+plait_status plait_plan_reserve_size(const plait_plan *plan, size_t *bytes) {
+    return guard(__func__, [&] {
+        require(plan, "plan");
+        require(bytes, "bytes");
+        const tensor *t = plan->problem.find(PLAIT_RESERVE);
+        *bytes = t ? static_cast<size_t>(t->span_bytes()) : 0;
+    });
+}
+
 plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_attr attr, int64_t *value) {
     return guard(__func__, [&] {
         require(plan, "plan");

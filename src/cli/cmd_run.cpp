@@ -168,9 +168,11 @@ int run_files(const file_arguments &a) {
             if (in.count(t.role)) load_tensor(in.at(t.role), t, *dev, where.at(t.role), moved);
         int64_t steps = 0;
         cases::check(plait_plan_get_i64(plan.get(), PLAIT_PLAN_STEPS, &steps));
-        // Written by nobody: slots of no row, and everything where there is nothing to compute.
+        // Written by nobody: slots of no row, what is spare in a reserve, and everything where
+        // there is nothing to compute.
         for (const tensor &t : tensors)
-            if (t.writes() && !t.reads() && !t.alias && (t.role == PLAIT_STATE_OUT || steps == 0))
+            if (t.writes() && !t.reads() && !t.alias &&
+                (t.role == PLAIT_STATE_OUT || t.role == PLAIT_RESERVE || steps == 0))
                 zero(*dev, where.at(t.role), t.span_bytes());
         read_seconds = watch.lap();
 

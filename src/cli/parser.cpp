@@ -69,6 +69,7 @@ const char *const token_help =
     "v<dim>\n"
     "                 gate=log|softplus|bounded.<lower bound> beta=logit.<scale> norm=<eps>\n"
     "                 scale=<number> state=kv|vk seqs=<count>.<longest> slots=<count>.<pad>\n"
+    "                 reserve=chunk64\n"
     "  USES           +bias+state_out: optional tensors on; -dw: a gradient off\n"
     "  ROLE           name[.type][.s<stride>.<stride>...][.a<bytes>][@name], e.g. y.f32, y@x\n"
     "  wht:bf16:b8192:n4096:scale=0.015625\n"

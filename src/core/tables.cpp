@@ -48,6 +48,7 @@ constexpr role_row roles[] = {
     {PLAIT_O, "o"},
     {PLAIT_A_LOG, "a_log"},
     {PLAIT_DT_BIAS, "dt_bias"},
+    {PLAIT_RESERVE, "reserve"},
     {PLAIT_STATE_IN, "state_in"},
     {PLAIT_STATE_OUT, "state_out"},
     {PLAIT_STATE, "state"},

@@ -247,7 +247,8 @@ const role_settings &descriptor::settings(plait_role role) const {
 bool descriptor::in_use_by_default(const role_facts &facts) const {
     switch (facts.when) {
     case presence::required: return true;
-    case presence::optional: return false;
+    case presence::optional:
+    case presence::named: return false;
     case presence::gradient: return uses(primal_of(facts.role));
     case presence::implied:
     case presence::usual: return *implied_by(facts.role) == 0;
@@ -356,7 +357,7 @@ void descriptor::check_roles() const {
 void descriptor::append_roles(std::string &token) const {
     std::string uses;
     for (const role_facts &facts : role_table())
-        if (in_use(facts) != in_use_by_default(facts))
+        if (facts.when != presence::named && in_use(facts) != in_use_by_default(facts))
             uses += text(in_use(facts) ? '+' : '-', role_name(facts.role));
     if (!uses.empty()) token += text(':', uses);
 

@@ -140,6 +140,11 @@ std::string plan_json(const problem &p, const profile &device, plait_rigor rigor
     }
     out.close();
     out.close();
+    if (const tensor *reserve = p.find(PLAIT_RESERVE)) {
+        out.open("reserve", '{');
+        out.value("bytes", reserve->span_bytes());
+        out.close();
+    }
     out.open("total", '{');
     out.value("read", c.steps.bytes_read());
     out.value("written", c.steps.bytes_written());
@@ -195,6 +200,8 @@ std::string plan_text(const problem &p, const profile &device, plait_rigor rigor
                     one.last_step + 1, ']');
         before = "  ";
     }
+    if (const tensor *reserve = p.find(PLAIT_RESERVE))
+        out += text("    reserve ", bytes_text(reserve->span_bytes()));
     out += text("\ntotal   read ", bytes_text(c.steps.bytes_read()), "   written ",
                 bytes_text(c.steps.bytes_written()), "   flops ", scaled(c.steps.flops()), '\n');
     return out;
