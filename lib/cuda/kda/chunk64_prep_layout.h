@@ -31,18 +31,16 @@ struct kda_chunk64_prep_args {
 
 constexpr int kda64_prep_warps = 8;
 
-<<<<<<< HEAD
 /// Where a chunk's first row begins, in elements of each tensor. One warp finds it for all.
 struct kda64_task {
     int64_t q, k, g, beta;
     int32_t head, rows; ///< of values; 0: there is no such chunk, store nothing
 };
-=======
+
 static_assert(kda_reserve_rows == kda64_rows &&
                   kda_reserve_record(64) == kda64_record_of(64).bytes &&
                   kda_reserve_record(128) == kda64_record_of(128).bytes,
               "a reserve has room for records");
->>>>>>> reserve
 
 /// Channels of a lane that follow one another, and the first of its group of that many.
 PLAIT_HD constexpr int kda64_width(int keys) { return keys == 128 ? 4 : 2; }
