@@ -161,50 +161,31 @@ __device__ __forceinline__ uint32_t conv1d_btc_from(const conv1d_btc_lane<Case> 
     return from;
 }
 
-/// Marks of a tile's tokens, two a word; without marks all taps count. All are on their way before
-/// the first is looked at.
-template <class Case> struct conv1d_btc_marks {
-    uint32_t words[(Case::taps + 1) / 2];
-
-    __device__ __forceinline__ void load(const conv1d_btc_args &a, int64_t b, int t0) {
-        if (a.marks == nullptr) {
-            constexpr conv1d_mark full = conv1d_full_mark(Case::taps);
-#pragma unroll
-            for (uint32_t &two : words) two = (full.back | full.ahead << 8) * 0x10001u;
-            return;
-        }
-        uint32_t of[(Case::taps + 1) / 2 * 2] = {};
-        const uint16_t *const from = static_cast<const uint16_t *>(a.marks) + (b * a.length + t0);
-#pragma unroll
-        for (int r = 0; r < Case::taps; ++r) of[r] = t0 + r < a.length ? __ldg(from + r) : 0u;
-#pragma unroll
-        for (int i = 0; i < (Case::taps + 1) / 2; ++i) words[i] = of[2 * i] | of[2 * i + 1] << 16;
-    }
-    __device__ __forceinline__ conv1d_mark of(int r) const {
-        const uint32_t m = words[r / 2] >> 16 * (r % 2);
-        return {m & 0xffu, m >> 8 & 0xffu};
-    }
-};
+/// The mark of a token; without marks all taps count.
+template <class Case>
+__device__ __forceinline__ conv1d_mark conv1d_btc_mark(const conv1d_btc_args &a, int64_t b, int t) {
+    if (a.marks == nullptr) return conv1d_full_mark(Case::taps);
+    if (t >= a.length) return {0, 0};
+    const uint32_t m = __ldg(static_cast<const uint16_t *>(a.marks) + (b * a.length + t));
+    return {m & 0xffu, m >> 8};
+}
 
 /// Tokens t0 + R .. t0 of a tile that lies at `slot` of the ring.
 template <class Case, bool Checked, bool Residual, int R>
 __device__ __forceinline__ void
 conv1d_btc_tile(const conv1d_btc_lane<Case> &l, conv1d_btc_row<Case> &row, int b, int t0, bool own,
                 int slot, float (&x)[Case::taps][Case::vec], float (&g)[Case::taps][Case::vec],
-                conv1d_btc_sums<Case> &s, conv1d_btc_marks<Case> marks = {}) {
+                conv1d_btc_sums<Case> &s) {
     float dy[Case::vec];
     conv1d_mark mark = {0, 0};
-    if constexpr (Checked) {
-        if constexpr (R == Case::taps - 1) marks.load(l.a, b, t0);
-        mark = marks.of(R);
-    }
+    if constexpr (Checked) mark = conv1d_btc_mark<Case>(l.a, b, t0 + R);
     conv1d_btc_read<Case, false>(l, slot, R, conv1d_btc_from<Case, false, R>(l, row),
                                  x[(R + 1) % Case::taps]);
     conv1d_btc_read<Case, true>(l, slot, R, conv1d_btc_from<Case, true, R>(l, row), dy);
     conv1d_btc_token<Case, Checked, Residual, R>(l, t0 + R, own, mark, dy, x, g, s, row.dx);
     row.dx = conv1d_btc_on(row.dx, l.a.dx_hop);
     if constexpr (R > 0)
-        conv1d_btc_tile<Case, Checked, Residual, R - 1>(l, row, b, t0, own, slot, x, g, s, marks);
+        conv1d_btc_tile<Case, Checked, Residual, R - 1>(l, row, b, t0, own, slot, x, g, s);
 }
 
 /// x of tokens behind the first tile of a walk.
