@@ -311,7 +311,7 @@ template <class Case>
 __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::config().blocks_per_sm)
     wht_mma16(const __grid_constant__ wht_mma16_args args) {
     extern __shared__ __align__(16) char shared[];
-    wht_mma16_walk<Case, wht_mma16_walks(Case::config())>(
+    wht_mma16_walk<Case, false>(
         args, shared,
         [&](int64_t tile, int half, int warp, int lane, float *words, const float(&a)[8][8]) {
             if constexpr (!Case::config().vector) wht_mma16_barrier<Case>(); // the words are read

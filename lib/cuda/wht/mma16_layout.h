@@ -56,12 +56,6 @@ PLAIT_HD constexpr wht_mma16_config wht_mma16_config_of(scalar type, int log_n, 
     return c;
 }
 
-/// Blocks walk and fill their chunks again while they add and store: few blocks to a
-/// multiprocessor, whose waits nothing else hides.
-PLAIT_HD constexpr bool wht_mma16_walks(const wht_mma16_config &c) {
-    return c.vector && c.log_n >= 14;
-}
-
 PLAIT_HD constexpr int wht_mma16_warps(const wht_mma16_config &c) { return 1 << c.log_warps; }
 PLAIT_HD constexpr int wht_mma16_threads(const wht_mma16_config &c) { return 32 << c.log_warps; }
 PLAIT_HD constexpr int wht_mma16_rows_per_tile(const wht_mma16_config &c) {
@@ -145,7 +139,6 @@ inline bool wht_mma16_launch(scalar x, scalar y, int log_n, bool vector, wht_lau
     out->smem_bytes = wht_mma16_smem_bytes(c);
     out->min_blocks_per_sm = c.blocks_per_sm;
     out->rows_per_tile = wht_mma16_rows_per_tile(c);
-    out->persistent = wht_mma16_walks(c);
     return true;
 }
 
