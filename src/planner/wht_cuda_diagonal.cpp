@@ -12,7 +12,8 @@ namespace plait::impl {
 
 namespace {
 
-/// Of wht.block's share of the copy bandwidth: a diagonal on either side, and two transforms.
+/// Of wht.block's share of the copy bandwidth: a diagonal on either side, and two transforms. An
+/// H200, rows of 4096, f32 and c64.
 constexpr double sides_share = 0.95, mid_share = 0.75;
 
 struct diagonal_rows {

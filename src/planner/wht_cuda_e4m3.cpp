@@ -17,8 +17,8 @@ namespace {
 constexpr double plain_share = 0.83, grouped_share = 0.64;
 /// f32 has more bytes for the same instructions.
 constexpr double grouped_share_f32 = 0.88;
-/// Of wht.mma16_e4m3, in those of wht.mma16.
-constexpr double mma_plain_share = 0.95, mma_grouped_share = 0.9;
+/// Of wht.mma16_e4m3, in those of wht.mma16: the same.
+constexpr double mma_plain_share = 0.93, mma_grouped_share = 0.83;
 
 enum class by { butterflies, tensor_cores };
 
@@ -47,7 +47,8 @@ verdict as_e4m3_rows(by how, const problem &problem, const profile &device, e4m3
     wht_rows &r = out->rows;
     if (const verdict shape = wht_as_rows(plain, &r); !shape.empty()) return shape;
     const bool tensor_cores = how == by::tensor_cores;
-    if (!(tensor_cores ? wht_mma16_e4m3_launch(r.x, r.log_n, &out->launch)
+    if (!(tensor_cores ? wht_mma16_e4m3_launch(r.x, r.log_n, p.scales || p.amax != scalar::none,
+                                               &out->launch)
                        : wht_block_e4m3_launch(r.x, r.log_n, &out->launch)))
         return text("there is no kernel that stores ", scalar_name(r.x), " rows of ", r.n,
                     " as e4m3");

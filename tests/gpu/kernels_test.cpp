@@ -210,7 +210,7 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                                 compiled.insert(std::string("wht.block_factor ") + l.variant);
                     if (wht_block_e4m3_launch(x, k, &l))
                         compiled.insert(std::string("wht.block_e4m3 ") + l.variant);
-                    if (wht_mma16_e4m3_launch(x, k, &l))
+                    if (wht_mma16_e4m3_launch(x, k, false, &l))
                         compiled.insert(std::string("wht.mma16_e4m3 ") + l.variant);
                     for (const int parts : {0, 1})
                         if (wht_block_launch(x, y, k, vector, &l, parts))

@@ -280,7 +280,9 @@ TEST_CASE("wht.mma16_e4m3: what a group of results has in one warp, or in one bl
             CHECK(wht_mma16_e4m3_group(c, g) == held);
         }
         wht_launch l;
-        REQUIRE(wht_mma16_e4m3_launch(c.type, c.log_n, &l));
+        REQUIRE(wht_mma16_e4m3_launch(c.type, c.log_n, false, &l));
+        CHECK_FALSE(l.persistent);
+        REQUIRE(wht_mma16_e4m3_launch(c.type, c.log_n, true, &l));
         CHECK(l.persistent);
         const int tops = 4 * wht_mma16_warps(c);
         CHECK((l.smem_bytes + tops + 1024) * l.min_blocks_per_sm <= 228 * 1024);

@@ -8,6 +8,8 @@
 //              from L1 or L2.
 //   Flops      log2(n) additions, 1 product for each diagonal (complex: 2), twice the additions and
 //              7/4 of the shared memory of wht.block with b.
+//   Bound      memory with sides alone; an H200, rows of 4096, time / copy: 1.04 (c64 1.10), with b
+//              f32 1.17, c64 1.30 (2^14: 1.73), c128 1.52.
 //   Precision  as wht.block; products in the accumulate type. Natural order.
 //   Accesses   16 bytes where both sides allow it, else the same registers element by element.
 //   In place   works: a tile is in registers before it is written.

@@ -5,8 +5,10 @@
 //              leaves a lane half of its values, so that a lane works for one group; rows of a
 //              block meet in shared memory.
 //   Traffic    3 bytes an element, each once.
-//   Flops      about 11 instructions an element and 3 of groups, where wht.block_e4m3 has 20 and 8;
-//              at 3 bytes an element an H200 has time for about 20.
+//   Flops      about 14 instructions an element and 3 of groups, where wht.block_e4m3 has 20 and 8.
+//   Bound      an H200 has time for about 20: waits of 16 warps to a multiprocessor bind. Time /
+//              copy of bf16: 1.12 at 4096 (2^15: 1.44), groups of 128 1.24 (2^14: 1.32), rows of
+//              8192 with scales 1.22; wht.block_e4m3 1.19, 1.56, 1.57.
 //   Precision  wht.mma16's sums; product and rounding as wht.block_e4m3.
 //   Limits     16-byte accesses to X, 8-byte ones to Y; compute capability 8.0.
 #pragma once
@@ -186,23 +188,31 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
     __shared__ float tops[wht_mma16_warps(c)];
     const wht_mma16_args rows{args.x,    nullptr, args.rows, args.x_row_stride, args.y_row_stride,
                               args.scale};
-    const bool grouped = args.scales != nullptr || args.amax != nullptr;
-    wht_mma16_walk<Case, true>(
-        rows, shared, [&](int64_t tile, int half, int warp, int lane, float *, float(&a)[8][8]) {
-            constexpr wht_mma16_config k = Case::config();
-            const int64_t first = tile * wht_mma16_rows_per_tile(k);
-            const wht_mma16_e4m3_part<Case> part{args,
-                                                 first,
-                                                 args.rows - first,
-                                                 wht_mma16_store_thread(warp, lane),
-                                                 static_cast<uint32_t>(half << k.log_part),
-                                                 static_cast<float>(args.scale)};
-            if (grouped) {
-                part.store_groups(a, warp, lane, tops);
-            } else {
-                part.store(a, [&](int) { return part.scale; });
-            }
-        });
+    const auto part = [&](int64_t tile, int half, int warp, int lane) {
+        constexpr wht_mma16_config k = Case::config();
+        const int64_t first = tile * wht_mma16_rows_per_tile(k);
+        return wht_mma16_e4m3_part<Case>{args,
+                                         first,
+                                         args.rows - first,
+                                         wht_mma16_store_thread(warp, lane),
+                                         static_cast<uint32_t>(half << k.log_part),
+                                         static_cast<float>(args.scale)};
+    };
+    // Blocks that walk are the faster with groups, those that do not without: seen on an H200.
+    if (args.scales != nullptr || args.amax != nullptr) {
+        wht_mma16_walk<Case, true>(
+            rows, shared,
+            [&](int64_t tile, int half, int warp, int lane, float *, float(&a)[8][8]) {
+                part(tile, half, warp, lane).store_groups(a, warp, lane, tops);
+            });
+    } else {
+        wht_mma16_walk<Case, false>(
+            rows, shared,
+            [&](int64_t tile, int half, int warp, int lane, float *, float(&a)[8][8]) {
+                const auto p = part(tile, half, warp, lane);
+                p.store(a, [&](int) { return p.scale; });
+            });
+    }
 }
 
 template <scalar X, int LogN> kernel_entry wht_mma16_e4m3_entry() {

@@ -15,11 +15,12 @@ constexpr bool wht_mma16_e4m3_group(const wht_mma16_config &c, int log_group) {
     return log_group <= 8 || c.log_warps == 0 || (log_group == c.log_n && c.halves == 1);
 }
 
-inline bool wht_mma16_e4m3_launch(scalar x, int log_n, wht_launch *out) {
+/// `grouped`: with SCALES or AMAX, where blocks walk over tiles.
+inline bool wht_mma16_e4m3_launch(scalar x, int log_n, bool grouped, wht_launch *out) {
     if (!wht_mma16_launch(x, x, log_n, true, out)) return false;
     const variant_name name = wht_variant(x, scalar::e4m3, ".n", log_n, true);
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->persistent = true;
+    out->persistent = grouped;
     return true;
 }
 
