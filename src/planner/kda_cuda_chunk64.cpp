@@ -33,9 +33,8 @@ double step_seconds(int warps, bool pair) {
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 /// Of both scans at once that of kda.chunk64_bwd_scan.
 constexpr double beside_share = 0.61;
-/// Of a scan that leaves O and what backward reads, beside one that leaves O (an estimate: by its
-/// products).
-constexpr double all_factor = 1.4;
+/// Of a scan that leaves O and what backward reads, beside one that leaves O: 64 and 96 heads.
+double all_factor(int warps) { return warps == 8 ? 1.7 : 2.0; }
 double scans_seconds(int tiles) { return tiles == 1 ? 1.3e-6 : 2.0e-6; } ///< kda.chunk64_scans
 
 /// Four warps have 64 values; eight where four make more blocks than a scan has SMs, of which each
@@ -349,9 +348,9 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
                 (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
                                         : steps * steps_back_seconds(warps) * beside);
     else
-        busy +=
-            steps * step_seconds(warps, scan_pair(p, warps, device)) * (keeps ? all_factor : 1) +
-            std::max(0.0, rounds - 1) * scan_seconds;
+        busy += steps * step_seconds(warps, scan_pair(p, warps, device)) *
+                    (keeps ? all_factor(warps) : 1) +
+                std::max(0.0, rounds - 1) * scan_seconds;
     int launches = 2 + (kda_needs_offsets(p) ? 1 : 0);
     if (backward) launches += 2 - reads - keeps + kda_needs_gaps(p) + has_sums(p);
     return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);

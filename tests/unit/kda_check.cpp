@@ -1,5 +1,6 @@
 // Contradictions of Kimi Delta Attention (INVALID_DESC), and the tensors of those without any.
 #include "lib/common/kda_reserve.h"
+#include "src/backend/reserve.h"
 #include "src/desc/problem.h"
 #include "tests/unit/kda_support.h"
 
@@ -261,6 +262,13 @@ TEST_CASE("kda: the header of a reserve is that of the problem, in both directio
         INFO(other);
         CHECK(!key(own).same_as(key(other)));
     }
-    const kda_problem p = make_problem(*descriptor_from_token(own)).kda();
+    const problem made = make_problem(*descriptor_from_token(own));
+    const kda_problem &p = made.kda();
+    // What is measured on CUDA finds a reserve of its own problem.
+    const std::vector<std::byte> measured = measuring_reserve(made, 4096);
+    kda_reserve_header head;
+    REQUIRE(measured.size() == 4096);
+    std::memcpy(&head, measured.data(), sizeof head);
+    CHECK(head.same_as(kda_reserve_header_of(p, kda_reserve_kind::records)));
     CHECK(!key(own).same_as(kda_reserve_header_of(p, kda_reserve_kind::records)));
 }
