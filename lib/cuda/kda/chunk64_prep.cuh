@@ -16,22 +16,11 @@
 //            blocks of an SM hide each other's barriers
 #pragma once
 
-#include "lib/cuda/common/cluster.cuh"
 #include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_prep_elements.cuh"
 #include "lib/cuda/kda/chunk64_prep_invert.cuh"
 
 namespace plait::impl::cuda {
-
-/// Asks L2 for 64 rows where they are whole units of bulk copies.
-__device__ __forceinline__ void kda64_prefetch_rows(const kda_view &v, const void *base, int64_t at,
-                                                    int64_t dim_k, int lane) {
-    const int64_t each = kda_is_half(v.type) ? 2 : 4, step = v.t * each, bytes = dim_k * each;
-    const char *from = static_cast<const char *>(base) + at * each;
-    if (v.c != 1 || ((reinterpret_cast<uintptr_t>(from) | step | bytes) & 15) != 0) return;
-    for (int i = lane; i < kda64_rows; i += 32)
-        prefetch_l2_bulk(from + i * step, static_cast<uint32_t>(bytes));
-}
 
 /// The task of a block's number, by a warp.
 template <int Keys>
@@ -48,10 +37,6 @@ __device__ __forceinline__ void kda64_find_task(const kda_chunk64_prep_args &a, 
         kda_at(p.g, at.row, at.token, head), kda_at(p.beta, at.row, at.token, head),
         static_cast<int32_t>(head),          at.rows};
     if (lane == 0) *reinterpret_cast<kda64_task *>(shared + kda64_prep_shared_of(Keys).task) = task;
-    if (at.rows < kda64_rows) return;
-    kda64_prefetch_rows(p.g, a.in.g, task.g, p.dim_k, lane);
-    kda64_prefetch_rows(p.k, a.in.k, task.k, p.dim_k, lane);
-    kda64_prefetch_rows(p.q, a.in.q, task.q, p.dim_k, lane);
 }
 
 /// Levels across warps, and the triangles of 16 rows inverted.

@@ -98,8 +98,8 @@ constexpr bool kda64_near(const kda_problem &p) {
     return p.gate == kda_gate::bounded && p.lower_bound >= -5;
 }
 
-/// Blocks walk over up to four chunks: while three warps invert, the others take up the next, whose
-/// rows L2 has been asked for; more of them for each of the two places of an SM even out.
+/// Blocks walk over up to four chunks: while three warps invert, the others take up the next; more
+/// of them for each of the two places of an SM even out.
 constexpr int64_t kda64_prep_walk(int64_t blocks, int sms) {
     return std::clamp<int64_t>(blocks / (16 * int64_t{sms}), 1, 4);
 }
