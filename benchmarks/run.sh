@@ -48,6 +48,7 @@ if "$plait" info --backend cuda >/dev/null 2>&1; then
     suite cuda conv1d_update --latency
     suite cuda kda_fwd
     suite cuda kda_bwd
+    suite cuda kda_reserve
     suite cuda kda_decode --latency
 fi
 for family in wht conv1d; do

@@ -1,7 +1,8 @@
 /* Training steps of a layer of Kimi Delta Attention. A teacher and a student see the same q, k, v
  * and differ in the parameters of their gate; the student learns the teacher's by gradient descent:
- * forward, gradient of the loss by o, backward, step. The first gradient is also held against a
- * difference of the loss along a direction. */
+ * forward, gradient of the loss by o, backward, step. Forward leaves a reserve, so that backward
+ * need not compute the states again. The first gradient is also held against a difference of the
+ * loss along a direction. */
 #include <math.h>
 #include <plait/plait.h>
 #include <stdalign.h>
@@ -41,6 +42,8 @@ struct parameters {
 static alignas(16) float q[T][H][K], k[T][H][K], v[T][H][V], g[T][H][K], beta[T][H],
     target[OUTPUTS];
 
+static void *reserve; /* of the last forward */
+
 static void forward(plait_exec *layer, struct parameters *with, float *o) {
     check(plait_exec_run_args(layer,
                               (plait_arg[]){{PLAIT_Q, q},
@@ -50,8 +53,9 @@ static void forward(plait_exec *layer, struct parameters *with, float *o) {
                                             {PLAIT_BETA, beta},
                                             {PLAIT_O, o},
                                             {PLAIT_A_LOG, with->a_log},
-                                            {PLAIT_DT_BIAS, with->dt_bias}},
-                              8));
+                                            {PLAIT_DT_BIAS, with->dt_bias},
+                                            {PLAIT_RESERVE, reserve}},
+                              9));
 }
 
 /* Half the squared distance to the target; its gradient by o. */
@@ -102,10 +106,14 @@ int main(void) {
 
     /* Backward takes the inputs of forward again; of its gradients only two are asked for. */
     plait_exec *layer =
-        make("kda.fwd:f32:b1:t48:h2:k16:v16:gate=softplus:beta=logit.1:norm=1e-06:+dt_bias");
+        make("kda.fwd:f32:b1:t48:h2:k16:v16:gate=softplus:beta=logit.1:norm=1e-06:reserve=chunk64:"
+             "+dt_bias");
     plait_exec *adjoint =
-        make("kda.bwd:f32:b1:t48:h2:k16:v16:gate=softplus:beta=logit.1:norm=1e-06:+dt_bias"
-             "-dq-dk-dv-dg-dbeta");
+        make("kda.bwd:f32:b1:t48:h2:k16:v16:gate=softplus:beta=logit.1:norm=1e-06:reserve=chunk64:"
+             "+dt_bias-dq-dk-dv-dg-dbeta");
+    size_t bytes;
+    check(plait_plan_reserve_size(plait_exec_plan(layer), &bytes));
+    if (posix_memalign(&reserve, PLAIT_WORKSPACE_ALIGNMENT, bytes)) return 1;
     forward(layer, &teacher, target);
 
     double first = 0, last = 0, along = 0;
@@ -120,10 +128,11 @@ int main(void) {
                                                 {PLAIT_BETA, beta},
                                                 {PLAIT_A_LOG, student.a_log},
                                                 {PLAIT_DT_BIAS, student.dt_bias},
+                                                {PLAIT_RESERVE, reserve},
                                                 {PLAIT_DO, d_o},
                                                 {PLAIT_DA_LOG, gradient.a_log},
                                                 {PLAIT_DDT_BIAS, gradient.dt_bias}},
-                                  10));
+                                  11));
         if (step == 0) {
             struct parameters ahead = moved(student, &direction, 0.01f);
             struct parameters behind = moved(student, &direction, -0.01f);
@@ -144,5 +153,6 @@ int main(void) {
            first);
     plait_exec_destroy(layer);
     plait_exec_destroy(adjoint);
+    free(reserve);
     return !(along < 1e-2 && last < 0.2 * first);
 }

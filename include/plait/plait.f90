@@ -75,6 +75,7 @@ module plait
   integer(c_int), parameter, public :: PLAIT_O = 21
   integer(c_int), parameter, public :: PLAIT_A_LOG = 22
   integer(c_int), parameter, public :: PLAIT_DT_BIAS = 23
+  integer(c_int), parameter, public :: PLAIT_RESERVE = 24
   integer(c_int), parameter, public :: PLAIT_STATE_IN = 32
   integer(c_int), parameter, public :: PLAIT_STATE_OUT = 33
   integer(c_int), parameter, public :: PLAIT_STATE = 34
@@ -631,6 +632,13 @@ module plait
       integer(c_size_t), intent(out) :: bytes
       integer(c_int) :: answer
     end function plait_plan_workspace_size
+    function plait_plan_reserve_size(plan, bytes) bind(c, &
+        name='plait_plan_reserve_size') result(answer)
+      import
+      type(c_ptr), value :: plan
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function plait_plan_reserve_size
     function plait_plan_get_i64(plan, attr, value) bind(c, &
         name='plait_plan_get_i64') result(answer)
       import
@@ -896,6 +904,7 @@ module plait
   public :: plait_plan_retain
   public :: plait_plan_destroy
   public :: plait_plan_workspace_size
+  public :: plait_plan_reserve_size
   public :: plait_plan_get_i64
   public :: plait_plan_get_f64
   public :: plait_plan_candidate_c

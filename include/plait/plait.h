@@ -115,7 +115,7 @@ typedef enum plait_role PLAIT_INT {
     PLAIT_FACTOR = 8, PLAIT_ROWS = 9, PLAIT_DIAG_IN = 10, PLAIT_DIAG_MID = 11,
     PLAIT_AMAX = 12, PLAIT_SCALES = 13, PLAIT_HISTOGRAM = 14,
     PLAIT_Q = 16, PLAIT_K = 17, PLAIT_V = 18, PLAIT_G = 19,          /* kda                   */
-    PLAIT_BETA = 20, PLAIT_O = 21, PLAIT_A_LOG = 22, PLAIT_DT_BIAS = 23,
+    PLAIT_BETA = 20, PLAIT_O = 21, PLAIT_A_LOG = 22, PLAIT_DT_BIAS = 23, PLAIT_RESERVE = 24,
     PLAIT_STATE_IN = 32, PLAIT_STATE_OUT = 33,                       /* conv1d, kda           */
     PLAIT_STATE = 34, PLAIT_POSITION = 35,                           /* conv1d update         */
     PLAIT_SLOTS = 36, PLAIT_CU_SEQLENS = 37, PLAIT_SEQ_IDX = 38, PLAIT_STATUS = 39,
@@ -184,7 +184,7 @@ enum { /* bits for plait_set_log */
 #undef PLAIT_INT
 
 #define PLAIT_MAX_RANK 8
-#define PLAIT_WORKSPACE_ALIGNMENT 256 /* bytes */
+#define PLAIT_WORKSPACE_ALIGNMENT 256 /* bytes; also of PLAIT_RESERVE */
 
 /* ---- Version, errors, log ---------------------------------------------------------------- */
 
@@ -372,7 +372,14 @@ PLAIT_API plait_status plait_conv1d_set_state(plait_desc *desc, plait_state_kind
  *             dim_k] (VK); n is the number of sequences, or of slots. BF16 F32 F64, not F16:
  *             entries pass 65504. Without STATE_IN the first state is zero
  *             Parameters and states are F32 by default, F64 where Q is
- *   STATUS    optional, I32 [1], with varlen or slots: as for conv1d
+ *   STATUS    optional, I32 [1], with varlen or slots: as for conv1d; in a backward that reads a
+ *             RESERVE also -1: the reserve is not of this problem
+ *   RESERVE   optional, I8 [plait_plan_reserve_size]: forward writes what it computes of chunks of
+ *             64 tokens, backward reads it instead of computing it again. Any backward candidate
+ *             that reads one reads that of any forward candidate of its backend, for the same
+ *             tensors; extents, types and options must be the same, which a header in it says:
+ *             else CUDA writes zeros to all outputs and -1 to STATUS, and the CPU's execute fails.
+ *             Without, backward recomputes. Not with slots; aligned to PLAIT_WORKSPACE_ALIGNMENT
  *   backward  takes the calls of its forward. Reads the inputs, DO, DSTATE_OUT; writes DQ DK DV DG
  *             DBETA and, where their roles are in use, DA_LOG DDT_BIAS DSTATE_IN: gradients of the
  *             tensors as they are given, before norm, gate and sigmoid. DQ and DK are sums over the
@@ -422,7 +429,7 @@ PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, p
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
 /* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS, AMAX,
- * SCALES, HISTOGRAM and tensors of indices: their element's size). Execute checks. */
+ * SCALES, HISTOGRAM and tensors of indices: their element's size; RESERVE: 256). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
 /* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Partial overlap is never
  * legal. */
@@ -450,13 +457,14 @@ PLAIT_API plait_status plait_desc_tensor(const plait_desc *desc, int index, plai
  *           conv1d: silu  residual  state=lin.<entries> or state=ring.<entries>
  *           seqs=<sequences>.<max_length>  slots=<count>.<pad>
  *           kda: gate=log or gate=softplus or gate=bounded.<lower_bound>  beta=logit.<scale>
- *           norm=<eps>  scale=<number>  state=kv or state=vk  seqs=  slots=
+ *           norm=<eps>  scale=<number>  state=kv or state=vk  seqs=  slots=  reserve=chunk64
  *   uses    one field, by role number: +name turns an optional tensor on, -name one off: a
  *           gradient, a_log, wht's y
  *   role    by role number: name[.<dtype>][.s<stride>.<stride>...][.a<alignment>][@<in>], the last
  *           permits the same pointer. Names: the enumerators in lower case, x, state_in
  * Numbers are the shortest decimals that read back exactly. from_token takes this canonical form
- * alone; refusing another order or spelling, its sentence says the canonical form.
+ * alone; refusing another order or spelling, its sentence says the canonical form. What a problem
+ * needs and a token does not say (the gate of kda), setters may add: plait_desc_check asks for it.
  *   wht:f32:n1024:b300       wht:f16:b64:n4096:scale=0.015625:y.f32      wht:c64:n1024:bits=3f:y@x
  *   conv1d.bwd:f32:b2:c64:t100:k3:+bias-dbias        conv1d.fwd:bf16:b1:t4096:c64:k4:seqs=17.512
  *   kda.fwd:bf16:b1:t8192:h16:k128:v128:gate=bounded.-5:beta=logit.1:norm=1e-06:state=vk */
@@ -488,6 +496,8 @@ PLAIT_API plait_plan  *plait_plan_retain(const plait_plan *plan); /* one more ow
 PLAIT_API void         plait_plan_destroy(plait_plan *plan); /* legal while its work still runs */
 /* Exact and final; 0 is possible, and then NULL is accepted by execute. */
 PLAIT_API plait_status plait_plan_workspace_size(const plait_plan *plan, size_t *bytes);
+/* Bytes of RESERVE, which follow from the descriptor alone; 0 where it is not in use. */
+PLAIT_API plait_status plait_plan_reserve_size(const plait_plan *plan, size_t *bytes);
 PLAIT_API plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_attr attr,
                                           int64_t *value);
 PLAIT_API plait_status plait_plan_get_f64(const plait_plan *plan, plait_plan_attr attr,
@@ -557,9 +567,9 @@ PLAIT_API const plait_plan *plait_exec_plan(const plait_exec *exec);
 PLAIT_API void plait_exec_destroy(plait_exec *exec);
 
 /* ---- Wisdom: measured times, as text. `loaded` and `skipped` may be NULL -------------------
- * Lines of all devices are kept, for another number of threads or another machine, and looked up by
- * the context's device when a plan is made. Lines of unknown candidates and revisions and torn lines
- * are skipped and counted, never an error.
+ * Lines of all devices are kept and looked up by the context's device when a plan is made. A CPU that
+ * has no time of its own takes the order of those of "cpu/<instructions>/generic". Lines of unknown
+ * candidates and revisions and torn lines are skipped and counted, never an error.
  * save_file replaces the file in one step: readers see the old text or the new. */
 
 PLAIT_API plait_status plait_wisdom_load(plait_context *ctx, const char *text, int *loaded,

@@ -440,6 +440,11 @@ public:
         check(plait_plan_workspace_size(native(), &bytes));
         return bytes;
     }
+    std::size_t reserve_size() const {
+        std::size_t bytes = 0;
+        check(plait_plan_reserve_size(native(), &bytes));
+        return bytes;
+    }
     std::int64_t get_i64(plait_plan_attr attr) const {
         std::int64_t value = 0;
         check(plait_plan_get_i64(native(), attr, &value));

@@ -46,6 +46,7 @@ struct kda_problem {
     bool pooled;     ///< states live in slots
     bool alias;      ///< STATE_OUT may be STATE_IN
     bool status;     ///< STATUS is in use
+    bool reserve;    ///< RESERVE is: forward writes it, backward reads it (kda_reserve.h)
     scalar index;    ///< type of CU_SEQLENS, i32 or i64; none without varlen
     int32_t pad;     ///< the slot number of sequences without a slot
     double lower_bound, beta_scale, eps, scale;

@@ -117,7 +117,8 @@ void argument_rules::check_pair(const rule &a, const void *pa, const rule &b,
     }
     if (meet(a, address(pa), b, address(pb)))
         fail(PLAIT_ERR_POINTER, role_name(out.role), " overlaps ", role_name(other.role), ": ",
-             hex(pa), " and ", hex(pb), " are closer than the tensors are long");
+             hex(a.written ? pa : pb), " and ", hex(a.written ? pb : pa),
+             " are closer than the tensors are long");
 }
 
 namespace {

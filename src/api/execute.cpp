@@ -1,6 +1,7 @@
 // plait_execute and the memory for it.
 #include "src/api/guard.h"
 #include "src/api/handles.h"
+#include "src/backend/reserve.h"
 #include "src/core/log.h"
 
 namespace plait::impl {
@@ -12,6 +13,7 @@ void run_plan(const plait_plan &plan, const plait_arg *args, int nargs, void *wo
     plan.rules.bind(args, nargs, workspace, workspace_bytes, pointers);
     if (plan.ready) {
         plan.device->check_current();
+        if (plan.device->kind() == PLAIT_CPU) check_reserve(plan.problem, pointers[PLAIT_RESERVE]);
         plan.ready->launch(pointers, stream);
     }
     if (log_wants(PLAIT_LOG_EXEC))

@@ -79,6 +79,15 @@ plait_status plait_plan_workspace_size(const plait_plan *plan, size_t *bytes) {
     });
 }
 
+plait_status plait_plan_reserve_size(const plait_plan *plan, size_t *bytes) {
+    return guard(__func__, [&] {
+        require(plan, "plan");
+        require(bytes, "bytes");
+        const tensor *t = plan->problem.find(PLAIT_RESERVE);
+        *bytes = t ? static_cast<size_t>(t->span_bytes()) : 0;
+    });
+}
+
 plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_attr attr, int64_t *value) {
     return guard(__func__, [&] {
         require(plan, "plan");
@@ -87,7 +96,10 @@ plait_status plait_plan_get_i64(const plait_plan *plan, plait_plan_attr attr, in
         switch (attr) {
         case PLAIT_PLAN_STEPS: *value = static_cast<int64_t>(steps.steps.size()); return;
         case PLAIT_PLAN_RIGOR: *value = plan->rigor; return;
-        case PLAIT_PLAN_FROM_WISDOM: *value = plan->choice.source == choice_source::wisdom; return;
+        case PLAIT_PLAN_FROM_WISDOM:
+            *value = plan->choice.source == choice_source::wisdom ||
+                     plan->choice.source == choice_source::generic;
+            return;
         case PLAIT_PLAN_BYTES_READ: *value = steps.bytes_read(); return;
         case PLAIT_PLAN_BYTES_WRITTEN: *value = steps.bytes_written(); return;
         case PLAIT_PLAN_FLOPS: *value = steps.flops(); return;

@@ -1,6 +1,7 @@
 #include "src/backend/scratch.h"
 
 #include "lib/common/half.h"
+#include "src/backend/reserve.h"
 #include "src/core/status.h"
 
 #include <algorithm>
@@ -199,6 +200,7 @@ std::vector<std::byte> measuring_data(const problem &of, const tensor &what, siz
             if (p.axis[a].transformed) n *= p.axis[a].length;
         return numbers(what, count, [n](int64_t i) { return i % n * 7919 % n; });
     }
+    case PLAIT_RESERVE: return measuring_reserve(of, most);
     case PLAIT_SEQ_IDX: return std::vector<std::byte>(std::min<size_t>(most, 4096)); // one sequence
     default: break;
     }

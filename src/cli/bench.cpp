@@ -2,6 +2,7 @@
 
 #include "src/cli/bench_accuracy.h"
 #include "src/cli/bench_buffers.h"
+#include "src/cli/case/reserve.h"
 #include "src/cli/memory_check.h"
 
 #include <algorithm>
@@ -58,6 +59,7 @@ bench_result bench(const planned &p, const std::string &token, const std::vector
         sets.push_back(std::make_unique<buffer_set>(dev, tensors, copy_bytes));
         sets.back()->fill(dev, parts, tensors, o.seed,
                           sets.size() > 1 ? sets.front().get() : nullptr);
+        if (sets.size() == 1) cases::fill_reserve(p.context, dev, token, sets.front()->where);
     };
     const auto execute = [&](size_t i) {
         cases::execute(p.plan.get(), sets[i % sets.size()]->where, work, dev.stream());

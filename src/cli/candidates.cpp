@@ -36,11 +36,11 @@ std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool a
             if (row.applies)
                 plans.push_back(
                     {cases::make_plan(s.context.get(), desc, s.preferences_for(row.name).get()),
-                     row.name, row.how, row.revision});
+                     row.name, row.how, row.revision, s.context.get()});
     if (!plans.empty()) return plans;
     // Also where nothing applies: the library's sentence says which rule failed.
     planned chosen{cases::make_plan(s.context.get(), desc, s.preferences.get()), "",
-                   cases::rounding::sums, 0};
+                   cases::rounding::sums, 0, s.context.get()};
     chosen.candidate = cases::candidate_of(chosen.plan.get());
     for (const candidate_row &row : rows)
         if (row.name == chosen.candidate) chosen.how = row.how, chosen.revision = row.revision;

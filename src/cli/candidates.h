@@ -25,6 +25,7 @@ struct planned {
     std::string candidate;
     cases::rounding how;
     int revision;
+    const plait_context *context; ///< of the session
 };
 std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool all);
 

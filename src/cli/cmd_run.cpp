@@ -26,7 +26,21 @@ const char *access_name(const tensor &t) {
 }
 
 /// Without files: what the token wants.
-int describe(const std::string &token, const std::vector<tensor> &tensors) {
+int describe(const std::string &token, const std::vector<tensor> &tensors, bool json) {
+    if (json) {
+        nlohmann::ordered_json j;
+        j["token"] = token;
+        for (const tensor &x : tensors)
+            j["tensors"].push_back(
+                {{"role", x.name},
+                 {"read", x.reads()},
+                 {"written", x.writes()},
+                 {"dtype", cases::dtype_name(x.dtype)},
+                 {"npy", x.reads() ? readable_types(x) : cases::npy_type_of(x.dtype).text()},
+                 {"shape", cases::distinct(x).extents}});
+        std::printf("%s\n", j.dump().c_str());
+        return 0;
+    }
     std::printf("%s\n", token.c_str());
     const table t({{"role", 10, true},
                    {"", 12, true},
@@ -121,7 +135,7 @@ private:
 int run_files(const file_arguments &a) {
     const cases::desc_ptr desc = cases::make_desc(a.token);
     const std::vector<tensor> tensors = cases::tensors_of(desc.get());
-    if (a.in.empty() && a.out.empty()) return describe(a.token, tensors);
+    if (a.in.empty() && a.out.empty()) return describe(a.token, tensors, a.json);
     const auto in = parse_files(a.in, tensors, "--in");
     const auto out = parse_files(a.out, tensors, "--out");
     check_files(cases::token_of(desc.get()), tensors, in, out);
@@ -154,9 +168,11 @@ int run_files(const file_arguments &a) {
             if (in.count(t.role)) load_tensor(in.at(t.role), t, *dev, where.at(t.role), moved);
         int64_t steps = 0;
         cases::check(plait_plan_get_i64(plan.get(), PLAIT_PLAN_STEPS, &steps));
-        // Written by nobody: slots of no row, and everything where there is nothing to compute.
+        // Written by nobody: slots of no row, what is spare in a reserve, and everything where
+        // there is nothing to compute.
         for (const tensor &t : tensors)
-            if (t.writes() && !t.reads() && !t.alias && (t.role == PLAIT_STATE_OUT || steps == 0))
+            if (t.writes() && !t.reads() && !t.alias &&
+                (t.role == PLAIT_STATE_OUT || t.role == PLAIT_RESERVE || steps == 0))
                 zero(*dev, where.at(t.role), t.span_bytes());
         read_seconds = watch.lap();
 

@@ -5,6 +5,7 @@
 #include "src/cli/case/dtype.h"
 #include "src/cli/case/fill.h"
 #include "src/cli/case/inputs.h"
+#include "src/cli/case/reserve.h"
 #include "src/cli/commands.h"
 #include "src/cli/files.h"
 #include "src/cli/memory_check.h"
@@ -73,8 +74,9 @@ struct verdict {
     bool good() const { return damage.empty() && values.ratio <= 1; }
 };
 
-verdict verify_plan(const planned &p, const std::vector<tensor> &tensors, const images &inputs,
-                    const std::vector<int64_t> &which, cases::checker &judge, cases::device &dev) {
+verdict verify_plan(const planned &p, const std::string &token, const std::vector<tensor> &tensors,
+                    images &inputs, bool fill, const std::vector<int64_t> &which,
+                    cases::checker &judge, cases::device &dev) {
     cases::placement where(dev, tensors, guarded_image::guard_bytes, true);
     const cases::workspace work(dev, p.plan.get());
     for (const tensor &t : tensors)
@@ -82,6 +84,14 @@ verdict verify_plan(const planned &p, const std::vector<tensor> &tensors, const 
             const guarded_image &image = inputs.at(t.role);
             where.upload_guarded(t.role, image.bytes.data(), image.bytes.size());
         }
+    if (fill) { // a reserve that no file gives
+        cases::fill_reserve(p.context, dev, token, where);
+        for (const tensor &t : tensors)
+            if (t.role == PLAIT_RESERVE && t.reads()) {
+                guarded_image &image = inputs.at(t.role);
+                where.download_guarded(t.role, image.bytes.data(), image.bytes.size());
+            }
+    }
     cases::execute(p.plan.get(), where, work, dev.stream());
     dev.wait();
 
@@ -173,7 +183,7 @@ int run_verify(const verify_arguments &a) {
                               "--in " + std::string(plait_role_name(role)) + ": is an output");
         const std::vector<planned> plans = make_plans(s, desc.get(), a.all);
         need_memory(*dev, token, cases::placement::bytes_needed(tensors));
-        const images inputs = make_inputs(parts, tensors, files, a.seed);
+        images inputs = make_inputs(parts, tensors, files, a.seed);
         const std::unique_ptr<cases::checker> judge = cases::make_checker(token, tensors);
         const int64_t by_size = default_elements / std::max<int64_t>(judge->elements(), 1);
         const std::vector<int64_t> which =
@@ -185,7 +195,8 @@ int run_verify(const verify_arguments &a) {
         progress line("verifying " + token, static_cast<int64_t>(plans.size()));
         for (size_t i = 0; i < plans.size(); ++i) {
             line.at(static_cast<int64_t>(i));
-            const verdict v = verify_plan(plans[i], tensors, inputs, which, *judge, *dev);
+            const verdict v = verify_plan(plans[i], token, tensors, inputs,
+                                          !files.count(PLAIT_RESERVE), which, *judge, *dev);
             report(a, columns, token, plans[i].candidate, s, v);
             if (!v.good()) code = 1;
         }

@@ -128,6 +128,19 @@ private:
     std::map<std::string, entry> best_;
 };
 
+/// As lines of any CPU with the same instructions: "cpu/AVX3/2c/X" becomes "cpu/AVX3/generic".
+void make_generic(wisdom_file &file, const std::string &device) {
+    const std::string generic = device.substr(0, device.find('/', 4)) + "/generic";
+    std::vector<entry> kept;
+    for (entry &e : file.entries) {
+        if (e.columns[1] != device) continue;
+        e.columns[1] = generic;
+        e.key = e.columns[0] + " | " + generic + " | " + e.columns[2] + " | " + e.columns[3];
+        kept.push_back(std::move(e));
+    }
+    file.entries = std::move(kept);
+}
+
 /// What stands in the file that is to be written. Another kind of file is refused.
 merged written_before(const std::string &path) {
     merged out;
@@ -153,6 +166,9 @@ int make_wisdom(const wisdom_arguments &a) {
     check_writable(a.out);
     written_before(a.out); // another kind of file is refused before the work
     const session s(a.common);
+    if (a.generic && s.fingerprint.rfind("cpu/", 0) != 0)
+        throw failure(PLAIT_ERR_INVALID_ARGUMENT,
+                      "wisdom make: --generic is for the CPU; the device is " + s.fingerprint);
     s.open(); // a profile cannot measure: say so before planning
     const table columns({{"token", 36, true}, {"candidate", 28, true}, {"median", 12}});
     columns.head();
@@ -178,7 +194,9 @@ int make_wisdom(const wisdom_arguments &a) {
     // Others may have written while this one measured.
     const cases::file_lock lock(a.out);
     merged lines = written_before(a.out);
-    lines.add(wisdom_of(now, "the context"));
+    wisdom_file learned = wisdom_of(now, "the context");
+    if (a.generic) make_generic(learned, s.fingerprint);
+    lines.add(learned);
     write_text(a.out, lines.text());
     return code;
 }

@@ -58,7 +58,7 @@ struct wisdom_arguments {
     options common;
     std::vector<std::string> tokens, files;
     std::string suite, out;
-    bool json = false;
+    bool json = false, generic = false;
 };
 int make_wisdom(const wisdom_arguments &a);
 int show_wisdom(const wisdom_arguments &a);

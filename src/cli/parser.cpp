@@ -69,6 +69,7 @@ const char *const token_help =
     "v<dim>\n"
     "                 gate=log|softplus|bounded.<lower bound> beta=logit.<scale> norm=<eps>\n"
     "                 scale=<number> state=kv|vk seqs=<count>.<longest> slots=<count>.<pad>\n"
+    "                 reserve=chunk64\n"
     "  USES           +bias+state_out: optional tensors on; -dw: a gradient off\n"
     "  ROLE           name[.type][.s<stride>.<stride>...][.a<bytes>][@name], e.g. y.f32, y@x\n"
     "  wht:bf16:b8192:n4096:scale=0.015625\n"
@@ -264,6 +265,8 @@ void add_wisdom(CLI::App &program, actions &run) {
     make_command->add_option("--suite", m->suite, "file with one token per line")
         ->type_name("FILE");
     make_command->add_option("--out,-o", m->out, "file to write")->type_name("FILE")->required();
+    make_command->add_flag("--generic", m->generic,
+                           "times for every CPU with these instructions, not for this one");
     add_options(*make_command, m->common);
     make_command->footer(
         "--rigor is measure here unless said: the four best by cost. exhaustive\n"

@@ -48,6 +48,7 @@ constexpr role_row roles[] = {
     {PLAIT_O, "o"},
     {PLAIT_A_LOG, "a_log"},
     {PLAIT_DT_BIAS, "dt_bias"},
+    {PLAIT_RESERVE, "reserve"},
     {PLAIT_STATE_IN, "state_in"},
     {PLAIT_STATE_OUT, "state_out"},
     {PLAIT_STATE, "state"},
@@ -105,6 +106,12 @@ std::optional<plait_dtype> dtype_from_name(std::string_view name) {
     for (const dtype_row &row : dtypes)
         if (row.name == name) return row.dtype;
     return std::nullopt;
+}
+
+std::string dtype_names() {
+    std::string all;
+    for (const dtype_row &row : dtypes) (all += all.empty() ? "" : " ") += row.name;
+    return all;
 }
 
 const dtype_row &dtype_of(plait_dtype dtype) {

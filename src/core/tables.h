@@ -21,6 +21,7 @@ struct dtype_row {
 /// nullptr for a value that is no plait_dtype.
 const dtype_row *find_dtype(plait_dtype dtype);
 std::optional<plait_dtype> dtype_from_name(std::string_view name);
+std::string dtype_names(); ///< of all, with spaces between
 /// For values that were checked before.
 const dtype_row &dtype_of(plait_dtype dtype);
 

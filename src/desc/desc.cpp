@@ -53,6 +53,8 @@ std::optional<int64_t> try_span(const tensor &t) {
 /// Sizes beyond 64 bits are refused for empty tensors too, over the axes that are not empty: a
 /// batch of 0 must not hide a shape that fails for a batch of 1.
 void check_sizes(tensor t) {
+    const bool empty = std::count(t.extents.begin(), t.extents.end(), 0) > 0;
+    const char *taken = empty ? " (with extents of 0 taken as 1)" : "";
     for (int64_t &e : t.extents) e = std::max<int64_t>(e, 1);
     const char *name = role_name(t.role);
     int64_t elements = 1;
@@ -60,7 +62,7 @@ void check_sizes(tensor t) {
         const auto product = try_mul(elements, e);
         if (!product)
             fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: ", name, ": extents: ", elements, " * ",
-                 e, " elements are beyond 64 bits");
+                 e, " elements", taken, " are beyond 64 bits");
         elements = *product;
     }
     const auto span = try_span(t);
@@ -69,7 +71,7 @@ void check_sizes(tensor t) {
              ": strides: the last element lies beyond 64 bits");
     if (!bytes_of(t.dtype, *span))
         fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: ", name, ": ", *span, " elements of ",
-             dtype_of(t.dtype).name, " are more bytes than 64 bits count");
+             dtype_of(t.dtype).name, taken, " are more bytes than 64 bits count");
 }
 
 /// A written element must have one address only.
@@ -245,7 +247,8 @@ const role_settings &descriptor::settings(plait_role role) const {
 bool descriptor::in_use_by_default(const role_facts &facts) const {
     switch (facts.when) {
     case presence::required: return true;
-    case presence::optional: return false;
+    case presence::optional:
+    case presence::named: return false;
     case presence::gradient: return uses(primal_of(facts.role));
     case presence::implied:
     case presence::usual: return *implied_by(facts.role) == 0;
@@ -354,7 +357,7 @@ void descriptor::check_roles() const {
 void descriptor::append_roles(std::string &token) const {
     std::string uses;
     for (const role_facts &facts : role_table())
-        if (in_use(facts) != in_use_by_default(facts))
+        if (facts.when != presence::named && in_use(facts) != in_use_by_default(facts))
             uses += text(in_use(facts) ? '+' : '-', role_name(facts.role));
     if (!uses.empty()) token += text(':', uses);
 

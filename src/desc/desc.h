@@ -46,6 +46,7 @@ struct role_settings {
 enum class presence {
     required, ///< always
     optional, ///< when plait_desc_use says so
+    named,    ///< as optional; the family's part of a token says it
     gradient, ///< while the role that it is the gradient of is, unless plait_desc_use drops it
     implied,  ///< when a setter of the family says so; plait_desc_use is refused
     usual,    ///< when a setter of the family says so, unless plait_desc_use says otherwise

@@ -1,5 +1,6 @@
 #include "src/desc/kda.h"
 
+#include "lib/common/kda_reserve.h"
 #include "src/core/status.h"
 
 #include <cmath>
@@ -15,6 +16,7 @@ constexpr uint32_t floating_types =
 constexpr uint32_t state_types = bit(PLAIT_BF16) | bit(PLAIT_F32) | bit(PLAIT_F64);
 constexpr uint32_t parameter_types = bit(PLAIT_F32) | bit(PLAIT_F64);
 constexpr uint32_t index_types = bit(PLAIT_I32) | bit(PLAIT_I64);
+constexpr uint32_t byte_type = bit(PLAIT_I8);
 
 plait_dtype checked_dtype(plait_dtype dtype) {
     const dtype_row *row = find_dtype(dtype);
@@ -63,6 +65,7 @@ const std::vector<role_facts> &forward_roles() {
         {PLAIT_O, PLAIT_WRITE, presence::required, none, floating_types, 16},
         {PLAIT_A_LOG, PLAIT_READ, presence::usual, none, parameter_types, 16},
         {PLAIT_DT_BIAS, PLAIT_READ, presence::optional, none, parameter_types, 16},
+        {PLAIT_RESERVE, PLAIT_WRITE, presence::named, none, byte_type, PLAIT_WORKSPACE_ALIGNMENT},
         {PLAIT_STATE_IN, PLAIT_READ, presence::optional, none, state_types, 16},
         {PLAIT_STATE_OUT, PLAIT_WRITE, presence::optional, PLAIT_STATE_IN, state_types, 16},
         {PLAIT_SLOTS, PLAIT_READ, presence::implied, none, bit(PLAIT_I32), 0},
@@ -82,6 +85,7 @@ const std::vector<role_facts> &backward_roles() {
         {PLAIT_O, no_access, presence::required, none, floating_types, 16},
         {PLAIT_A_LOG, PLAIT_READ, presence::usual, none, parameter_types, 16},
         {PLAIT_DT_BIAS, PLAIT_READ, presence::optional, none, parameter_types, 16},
+        {PLAIT_RESERVE, PLAIT_READ, presence::named, none, byte_type, PLAIT_WORKSPACE_ALIGNMENT},
         {PLAIT_STATE_IN, PLAIT_READ, presence::optional, none, state_types, 16},
         {PLAIT_STATE_OUT, no_access, presence::optional, PLAIT_STATE_IN, state_types, 16},
         {PLAIT_CU_SEQLENS, PLAIT_READ, presence::implied, none, index_types, 0},
@@ -210,6 +214,7 @@ std::vector<int64_t> kda_descriptor::extents_of(plait_role role) const {
     // The count of an int64_t is one below what could overflow: sequences >= 0.
     case PLAIT_CU_SEQLENS: return {sequences() == INT64_MAX ? INT64_MAX : sequences() + 1};
     case PLAIT_STATUS: return {1};
+    case PLAIT_RESERVE: return {reserve_bytes()};
     default: return {batch_, length_, heads_, dim_k_}; // q, k and their gradients
     }
 }
@@ -224,9 +229,24 @@ plait_dtype kda_descriptor::default_dtype(plait_role role) const {
     case PLAIT_CU_SEQLENS: return PLAIT_I64;
     case PLAIT_SLOTS:
     case PLAIT_STATUS: return PLAIT_I32;
+    case PLAIT_RESERVE: return PLAIT_I8;
     default: break;
     }
     return role >= PLAIT_DQ ? dtype_of_role(primal_of(role)) : dtype_of_role(PLAIT_Q);
+}
+
+int64_t kda_descriptor::reserve_bytes() const {
+    const auto type = [this](plait_role role) { return static_cast<scalar>(dtype_of_role(role)); };
+    scalar state = scalar::f32;
+    for (const plait_role role : {PLAIT_Q, PLAIT_K, PLAIT_V, PLAIT_G, PLAIT_BETA, PLAIT_A_LOG,
+                                  PLAIT_DT_BIAS, PLAIT_STATE_IN})
+        if (uses(role) && type(role) == scalar::f64) state = scalar::f64;
+    const scalar q = type(PLAIT_Q), k = type(PLAIT_K), v = type(PLAIT_V);
+    return kda_reserve_shape_of(
+               kda_reserve_has_records(q, k, v, dim_k_, dim_v_),
+               kda_reserve_entry(q, k, v, state, dim_k_, dim_v_), dim_k_, dim_v_, sequences(),
+               kda_reserve_slots(varlen_.has_value(), sequences(), length_), value_heads_)
+        .bytes;
 }
 
 const char *kda_descriptor::implied_by(plait_role role) const {

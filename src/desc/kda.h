@@ -44,11 +44,13 @@ private:
     };
     /// Of states that are not pooled.
     int64_t sequences() const { return varlen_ ? varlen_->sequences : batch_; }
+    int64_t reserve_bytes() const;
     double default_scale() const;
     double scale() const { return scale_.value_or(default_scale()); }
     void check_gate() const;
     void check_states() const;
     void check_sequences() const;
+    void check_reserve() const;
 
     plait_direction direction_;
     plait_dtype dtype_; // of Q, by default of K, V, G, BETA and O

@@ -47,6 +47,7 @@ void kda_descriptor::check() const {
     check_gate();
     check_states();
     check_sequences();
+    check_reserve();
     check_roles();
 }
 
@@ -89,9 +90,24 @@ void kda_descriptor::check_sequences() const {
             contradiction(role_name(role), ": strides[0]=", strides->front(),
                           "; numbers of sequences lie side by side, stride 1");
     }
-    if (uses(PLAIT_STATUS) && !varlen_ && !slots_)
+    const bool reads_reserve = direction_ == PLAIT_BACKWARD && uses(PLAIT_RESERVE);
+    if (uses(PLAIT_STATUS) && !varlen_ && !slots_ && !reads_reserve)
         contradiction("role=status reports on offsets and slots, and the call has neither "
-                      "(plait_desc_set_varlen, plait_desc_set_slots)");
+                      "(plait_desc_set_varlen, plait_desc_set_slots), nor a reserve that it reads "
+                      "(plait_desc_use)");
+}
+
+void kda_descriptor::check_reserve() const {
+    if (!uses(PLAIT_RESERVE)) return;
+    if (slots_)
+        contradiction("role=reserve is for a backward, which has no slots (plait_desc_set_slots)");
+    const role_settings &set = settings(PLAIT_RESERVE);
+    if (set.strides && set.strides->front() != 1)
+        contradiction("reserve: strides[0]=", set.strides->front(),
+                      "; its bytes lie side by side, stride 1");
+    if (set.alignment && *set.alignment < PLAIT_WORKSPACE_ALIGNMENT)
+        contradiction("reserve: alignment=", *set.alignment, " is less than ",
+                      PLAIT_WORKSPACE_ALIGNMENT, ", PLAIT_WORKSPACE_ALIGNMENT");
 }
 
 kda_problem kda_descriptor::problem() const {
@@ -109,6 +125,7 @@ kda_problem kda_descriptor::problem() const {
     p.pooled = slots_.has_value();
     p.alias = settings(PLAIT_STATE_OUT).alias.has_value();
     p.status = uses(PLAIT_STATUS);
+    p.reserve = uses(PLAIT_RESERVE) && reserve_bytes() > 0;
     p.index = varlen_ ? static_cast<scalar>(dtype_of_role(PLAIT_CU_SEQLENS)) : scalar::none;
     p.pad = slots_ ? slots_->pad : 0;
     p.lower_bound = lower_bound_;

@@ -18,6 +18,7 @@ std::string kda_descriptor::token() const {
     if (orientation_) out += orientation_ == PLAIT_STATE_KV ? ":state=kv" : ":state=vk";
     if (varlen_) out += text(":seqs=", varlen_->sequences, '.', varlen_->max_length);
     if (slots_) out += text(":slots=", slots_->count, '.', slots_->pad);
+    if (uses(PLAIT_RESERVE)) out += ":reserve=chunk64";
     append_roles(out);
     return out;
 }
@@ -79,6 +80,10 @@ public:
             const auto [count, pad] = parse_two(value);
             if (pad < INT32_MIN || pad > INT32_MAX) refuse(field, "has a pad slot beyond 32 bits");
             apply(field, [&, c = count, p = static_cast<int32_t>(pad)] { desc_.set_slots(c, p); });
+        } else if (name == "reserve") {
+            once(reserve_, field);
+            if (value.text != "chunk64") refuse(value, "is no layout of a reserve: chunk64");
+            desc_.use(PLAIT_RESERVE, true);
         } else {
             return false;
         }
@@ -102,7 +107,7 @@ private:
 
     kda_descriptor &desc_;
     bool gate_ = false, beta_ = false, norm_ = false, scale_ = false, state_ = false, seqs_ = false,
-         slots_ = false;
+         slots_ = false, reserve_ = false;
 };
 
 } // namespace

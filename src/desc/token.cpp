@@ -104,7 +104,7 @@ double parse_number(const token_field &field) {
 
 plait_dtype parse_dtype(const token_field &field) {
     if (const auto dtype = dtype_from_name(field.text)) return *dtype;
-    refuse(field, "is no type; types: f16 bf16 f32 f64 c64 c128 i32 i64");
+    refuse(field, "is no type; types: ", dtype_names());
 }
 
 plait_role parse_role_name(const token_field &field) {

@@ -1,4 +1,5 @@
 // kda.{fwd,bwd}.cpu.{chunk,ref}.
+#include "lib/common/kda_reserve.h"
 #include "lib/cpu/kda/chunk_args.h"
 #include "lib/cpu/kda/kda_args.h"
 #include "lib/cpu/kda/ref_args.h"
@@ -15,7 +16,7 @@ namespace {
 
 /// Cycles of kda.ref for an entry of a state at one token: forward decays, predicts, writes and
 /// reads it in two passes of two doubles a vector; backward runs forward three times, twice to have
-/// the states, and the adjoint has four sums of one lane.
+/// the states (once from those of a reserve), and the adjoint has four sums of one lane.
 constexpr double forward_entry_cycles = 3;
 constexpr double backward_entry_cycles = 20;
 /// An exponential or its inverse, with address and conversion of its element.
@@ -27,7 +28,7 @@ constexpr double product_cycles = 0.8;
 constexpr double exponential_cycles = 14;
 constexpr double load_cycles = 2;
 /// Products of all rows of a chunk with a state: forward three; backward has two for each of two
-/// forward runs and seven of its own. Sums over pairs of rows: one, four.
+/// forward runs (a reserve saves one) and seven of its own. Sums over pairs of rows: one, four.
 constexpr double forward_products = 3, backward_products = 11;
 constexpr double forward_pairs = 1, backward_pairs = 4;
 
@@ -38,6 +39,12 @@ double tokens_of(const kda_problem &p) {
 
 double entries_of(const kda_problem &p) {
     return static_cast<double>(p.dim_k) * static_cast<double>(p.dim_v);
+}
+
+/// States that the reserve holds.
+int64_t reserve_states_bytes(const kda_problem &p) {
+    return kda_reserve_slots(p.varlen, p.sequences, p.length) * p.value_heads * p.dim_k * p.dim_v *
+           scalar_bytes(kda_reserve_state_type(p));
 }
 
 bool is_backward(const kda_problem &p) { return p.direction == kda_direction::backward; }
@@ -54,6 +61,7 @@ void add_traffic(const problem &problem, step *s) {
         int64_t bytes = touched_bytes(t);
         const bool state = t.role == PLAIT_STATE_IN || t.role == PLAIT_STATE_OUT;
         if (state && p.pooled && p.slots > p.sequences) bytes = bytes / p.slots * p.sequences;
+        if (t.role == PLAIT_RESERVE) bytes = reserve_states_bytes(p);
         (t.access & PLAIT_READ ? s->bytes_read : s->bytes_written) += bytes;
     }
 }
@@ -62,11 +70,11 @@ void add_traffic(const problem &problem, step *s) {
 std::vector<operand> operands_of(const problem &problem, const operand &scratch) {
     std::vector<operand> list;
     for (const plait_role role :
-         {PLAIT_Q,        PLAIT_K,          PLAIT_V,         PLAIT_G,        PLAIT_BETA,
-          PLAIT_O,        PLAIT_A_LOG,      PLAIT_DT_BIAS,   PLAIT_STATE_IN, PLAIT_STATE_OUT,
-          PLAIT_SLOTS,    PLAIT_CU_SEQLENS, PLAIT_STATUS,    PLAIT_DQ,       PLAIT_DK,
-          PLAIT_DV,       PLAIT_DG,         PLAIT_DBETA,     PLAIT_DO,       PLAIT_DA_LOG,
-          PLAIT_DDT_BIAS, PLAIT_DSTATE_IN,  PLAIT_DSTATE_OUT}) {
+         {PLAIT_Q,         PLAIT_K,        PLAIT_V,          PLAIT_G,         PLAIT_BETA,
+          PLAIT_O,         PLAIT_A_LOG,    PLAIT_DT_BIAS,    PLAIT_RESERVE,   PLAIT_STATE_IN,
+          PLAIT_STATE_OUT, PLAIT_SLOTS,    PLAIT_CU_SEQLENS, PLAIT_STATUS,    PLAIT_DQ,
+          PLAIT_DK,        PLAIT_DV,       PLAIT_DG,         PLAIT_DBETA,     PLAIT_DO,
+          PLAIT_DA_LOG,    PLAIT_DDT_BIAS, PLAIT_DSTATE_IN,  PLAIT_DSTATE_OUT}) {
         const tensor *t = problem.find(role);
         list.push_back(t ? role_operand(role, (t->access & PLAIT_WRITE) != 0) : operand{});
     }
@@ -124,12 +132,13 @@ cost kda_cpu_chunk_estimate(const problem &problem, const profile &device) {
     const double lanes = cpu_vector_bytes(device.isa) / 4, keys = static_cast<double>(lay.dim_k),
                  values = static_cast<double>(lay.dim_v), rows = cpu::kda_chunk,
                  pairs = rows * (rows + 1) / 2;
+    const double saved = backward && p.reserve ? 1 : 0; // runs forward
     const double products =
-        (backward ? backward_products : forward_products) * rows * keys * values;
-    const double sums = (backward ? backward_pairs : forward_pairs) * pairs;
+        (backward ? backward_products - 2 * saved : forward_products) * rows * keys * values;
+    const double sums = (backward ? backward_pairs - saved : forward_pairs) * pairs;
     const double each = products * product_cycles / lanes +
                         sums * (keys * exponential_cycles + 2 * values * product_cycles) / lanes +
-                        (backward ? 3 : 1) * rows * (3 * keys + values) * load_cycles;
+                        (backward ? 3 - saved : 1) * rows * (3 * keys + values) * load_cycles;
     // Most sequences of packed tokens end inside a chunk.
     const double chunks =
         std::ceil(static_cast<double>(p.length) / rows) * static_cast<double>(p.batch) +
@@ -153,9 +162,11 @@ verdict kda_cpu_ref_applicable(const problem &problem, const profile &device) {
 cost kda_cpu_ref_estimate(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
     const int team = team_of(p, device);
+    const double saved = is_backward(p) && p.reserve ? 1 : 0; // runs forward
     const double each =
-        entries_of(p) * (is_backward(p) ? backward_entry_cycles : forward_entry_cycles) +
-        static_cast<double>(p.dim_k) * channel_cycles * (is_backward(p) ? 3 : 1);
+        entries_of(p) * (is_backward(p) ? backward_entry_cycles - saved * forward_entry_cycles
+                                        : forward_entry_cycles) +
+        static_cast<double>(p.dim_k) * channel_cycles * (is_backward(p) ? 3 - saved : 1);
     return cpu_cost(device, team, traffic_seconds(problem, device, team),
                     tokens_of(p) * each / (cpu_core_hertz * team));
 }

@@ -50,6 +50,14 @@ verdict kda_cuda_device(const problem &problem, const profile &device) {
     return built_for(device);
 }
 
+verdict kda_without_reserve(const problem &problem) {
+    const kda_problem &p = problem.kda();
+    if (!p.reserve) return "";
+    return p.direction == kda_direction::backward
+               ? "role=reserve is in use, and it reads none; kda.bwd.cuda.chunk64 does"
+               : "role=reserve is in use, and it writes none; kda.fwd.cuda.chunk64 does";
+}
+
 int64_t kda_offsets_bytes(const kda_problem &p, int64_t chunk) {
     if (!kda_needs_offsets(p)) return 0;
     constexpr int64_t most = INT64_C(1) << 55; // of no memory; 48 bytes each are within 64 bits
@@ -74,8 +82,10 @@ kda_sanitized kda_add_offsets(pipeline &out, const kda_problem &p, int64_t chunk
                   found.table,
                   found.chunks,
                   piece("owners", owners_bytes(p), now),
-                  p.status ? role_operand(PLAIT_STATUS, true) : operand{}};
+                  p.status ? role_operand(PLAIT_STATUS, true) : operand{},
+                  kda_reads_reserve(p) ? role_operand(PLAIT_RESERVE, false) : operand{}};
     kda_offsets_args args{};
+    args.expected = kda_reserve_header_of(p, kda_reserve_kind::records);
     args.sequences = p.sequences;
     args.tokens = p.length;
     args.max_length = p.max_length;
@@ -87,7 +97,8 @@ kda_sanitized kda_add_offsets(pipeline &out, const kda_problem &p, int64_t chunk
     s.args = step_args(args);
     kda_set_launch(s, "kda.offsets", kda_offsets_launch());
     s.bytes_read = (p.varlen ? (p.sequences + 1) * scalar_bytes(p.index) : 0) +
-                   (p.pooled ? p.sequences * 4 : 0);
+                   (p.pooled ? p.sequences * 4 : 0) +
+                   (kda_reads_reserve(p) ? static_cast<int64_t>(sizeof(kda_reserve_header)) : 0);
     s.bytes_written = table_bytes(p) + chunks_bytes(p, chunk) + (p.status ? 4 : 0);
     out.steps.push_back(std::move(s));
     found.table.written = false;

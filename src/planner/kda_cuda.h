@@ -13,6 +13,9 @@ namespace plait::impl {
 /// "" when this build has code for the device and no tensor is f64.
 verdict kda_cuda_device(const problem &, const profile &);
 
+/// "" unless the problem has a reserve, which the candidate neither writes nor reads.
+verdict kda_without_reserve(const problem &);
+
 /// Workspace that holds what kda.offsets found; operands are none where there is no such step.
 struct kda_sanitized {
     operand table;  ///< kda_sequence[sequences + 1]

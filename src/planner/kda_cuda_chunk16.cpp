@@ -224,6 +224,7 @@ private:
 
 verdict kda_cuda_chunk16_applicable(const problem &problem, const profile &device) {
     if (const verdict own = kda_cuda_device(problem, device); !own.empty()) return own;
+    if (const verdict reserve = kda_without_reserve(problem); !reserve.empty()) return reserve;
     const kda_problem &p = problem.kda();
     for (const auto &[name, n] : {std::pair{"dim_k", p.dim_k}, std::pair{"dim_v", p.dim_v}})
         if (n < 1 || n > kda_c16_most) return text(name, '=', n, "; needs 1 to ", kda_c16_most);

@@ -33,6 +33,9 @@ double step_seconds(int warps, bool pair) {
 double steps_back_seconds(int warps) { return warps == 8 ? 10.5e-6 : 6.2e-6; } ///< both scans
 /// Of both scans at once that of kda.chunk64_bwd_scan.
 constexpr double beside_share = 0.61;
+/// Of a scan that leaves O and what backward reads, beside one that leaves O (an estimate: by its
+/// products).
+constexpr double all_factor = 1.4;
 double scans_seconds(int tiles) { return tiles == 1 ? 1.3e-6 : 2.0e-6; } ///< kda.chunk64_scans
 
 /// Four warps have 64 values; eight where four make more blocks than a scan has SMs, of which each
@@ -44,10 +47,11 @@ int scan_warps(const kda_problem &p, const profile &device) {
     const auto blocks = [&p](int warps) {
         return p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps);
     };
-    if (!backward && blocks(1) <= device.sms / 2) return 1;
-    if (!backward && (p.dim_v <= 32 || blocks(2) <= device.sms)) return 2;
-    // Backward has two scans that do not need each other.
-    const int64_t most = backward ? device.sms / 2 : device.sms;
+    const bool keeps = kda_keeps_states(p); // which few values to a block do not
+    if (!backward && !keeps && blocks(1) <= device.sms / 2) return 1;
+    if (!backward && !keeps && (p.dim_v <= 32 || blocks(2) <= device.sms)) return 2;
+    // Backward has two scans that do not need each other, where the reserve has no states.
+    const int64_t most = backward && !keeps ? device.sms / 2 : device.sms;
     return blocks(4) > most && kda_ceil_div(p.dim_v, 64) % 2 == 0 ? 8 : 4;
 }
 
@@ -60,7 +64,8 @@ bool scan_pair(const kda_problem &p, int warps, const profile &device) {
 /// Backward with few heads, 65 to 128 keys: tiles of 16 values of a block of kda.chunk64_scans,
 /// where all run at once, one if they do then; else 0.
 int scans_tiles(const kda_problem &p, const profile &device) {
-    if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128) return 0;
+    if (p.direction != kda_direction::backward || kda64_keys(p.dim_k) != 128 || kda_keeps_states(p))
+        return 0;
     if (kda64_scans_ring_of(128, 2, true).bytes > device.smem_per_block) return 0;
     const int64_t blocks = 2 * p.sequences * p.value_heads * values_of(p) / 16; // with one tile
     return blocks <= device.sms ? 1 : blocks <= device.sms * 2 ? 2 : 0;
@@ -75,7 +80,8 @@ verdict applicable(const problem &problem, const profile &device) {
                     device.cc_minor);
     if (!kda_is_half(p.v.type))
         return text("v is ", scalar_name(p.v.type), "; operands are bf16, v must be f16 or bf16");
-    const bool backward = p.direction == kda_direction::backward;
+    // A forward writes no reserve that backward would not read.
+    const bool backward = p.direction == kda_direction::backward || p.reserve;
     for (const auto &[name, v] : {std::pair{"q", &p.q}, {"k", &p.k}})
         if (backward && !kda_is_half(v->type))
             return text(name, " is ", scalar_name(v->type), "; must be f16 or bf16");
@@ -107,7 +113,7 @@ verdict applicable(const problem &problem, const profile &device) {
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
     const int64_t offsets = kda_offsets_bytes(p, kda64_rows);
-    if (heads > most_bytes / work_bytes(p) || offsets == INT64_MAX)
+    if (heads > most_bytes / (record_bytes(p) + work_bytes(p)) || offsets == INT64_MAX)
         return "more chunks than a workspace holds";
     return fits_memory(problem, device,
                        heads * work_bytes(p) + offsets + 6 * (PLAIT_WORKSPACE_ALIGNMENT - 1));
@@ -133,19 +139,35 @@ operand book(pipeline &out, const char *name, int64_t bytes, int last_step) {
 /// Backward divides by a beta that is given. In place of 0 this leaves u the digits of what the
 /// token asks for and adds nothing that f32 would keep.
 float least_beta(const kda_problem &p) {
-    return p.direction == kda_direction::backward && !p.beta_logit ? 0x1p-60f : 0.0f;
+    const bool backward = p.direction == kda_direction::backward || p.reserve;
+    return backward && !p.beta_logit ? 0x1p-60f : 0.0f;
 }
 
-/// Appends kda.chunk64_prep; records live until `last_step`.
+operand reserve_records(bool written) {
+    return role_operand(PLAIT_RESERVE, written, kda_reserve_head);
+}
+/// What kda.chunk64_fwd_scan leaves of each chunk.
+operand reserve_states(const kda_problem &p, bool written) {
+    return role_operand(PLAIT_RESERVE, written, kda_reserve_shape_of(p).states_at());
+}
+operand reserve_rows(const kda_problem &p, bool written) {
+    return role_operand(PLAIT_RESERVE, written, kda_reserve_shape_of(p).rows_at());
+}
+
+/// Appends kda.chunk64_prep; records live until `last_step`, or in the reserve.
 operand add_prep(pipeline &out, const problem &problem, const kda_sanitized &from, int last_step,
                  const profile &device) {
     const kda_problem &p = problem.kda();
-    const operand records = book(out, "records", chunk_heads(p) * record_bytes(p), last_step);
+    const operand records = p.reserve
+                                ? reserve_records(true)
+                                : book(out, "records", chunk_heads(p) * record_bytes(p), last_step);
     step s;
     s.operands = kda_operands(problem, inputs);
-    append(s, {from.slots, from.table, from.chunks, records});
+    append(s, {from.slots, from.table, from.chunks, records,
+               p.reserve ? role_operand(PLAIT_RESERVE, true) : operand{}});
     kda_chunk64_prep_args args{};
     args.p = p;
+    args.header = kda_reserve_header_of(p, kda_reserve_kind::records);
     args.least_beta = least_beta(p);
     kda_set_launch(s, "kda.chunk64_prep", kda_chunk64_prep_launch(args, device.sms));
     s.args = step_args(args);
@@ -181,9 +203,11 @@ void add_scan(pipeline &out, const problem &problem, const kda_sanitized &from,
     const kda64_record r = kda64_record_of(kda64_keys(p.dim_k));
     s.bytes_read = chunk_heads(p) * (backward ? r.states : r.bytes) +
                    token_bytes(p.v, p, p.value_heads, p.dim_v) + state_bytes(p.state_in, p);
-    s.bytes_written =
-        backward ? chunk_heads(p) * (state_tile_bytes(p) + row_tile_bytes(p))
-                 : token_bytes(p.o, p, p.value_heads, p.dim_v) + state_bytes(p.state_out, p);
+    if (backward || kda_keeps_states(p))
+        s.bytes_written = chunk_heads(p) * (state_tile_bytes(p) + row_tile_bytes(p));
+    if (!backward)
+        s.bytes_written +=
+            token_bytes(p.o, p, p.value_heads, p.dim_v) + state_bytes(p.state_out, p);
     s.flops = chunk_heads(p) * scan_flops(p);
     out.steps.push_back(std::move(s));
 }
@@ -198,7 +222,8 @@ void add_reverse_scan(pipeline &out, const problem &problem, const kda_sanitized
          kda_operands(problem, {PLAIT_DO, PLAIT_DSTATE_OUT, PLAIT_DSTATE_IN, PLAIT_DV}))
         append(s, {o});
     append(s, {gradients, adjoints, from.slots, from.table});
-    s.beside = true; // of kda.chunk64_fwd_scan: where few blocks of one leave SMs, both run at once
+    // Of kda.chunk64_fwd_scan: where few blocks of one leave SMs, both run at once.
+    s.beside = !kda_keeps_states(p);
     kda_chunk64_bwd_scan_args args{};
     args.p = p;
     args.vector = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
@@ -297,11 +322,15 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const kda_problem &p = problem.kda();
     const bool backward = p.direction == kda_direction::backward;
     const auto heads = static_cast<double>(chunk_heads(p));
-    double bytes =
-        static_cast<double>(input_bytes(p) + 2 * token_bytes(p.v, p, p.value_heads, p.dim_v)) +
-        2 * heads * static_cast<double>(work_bytes(p));
+    // What a reserve has is written once, by forward; records are read by each scan.
+    const bool reads = kda_reads_reserve(p), keeps = kda_keeps_states(p);
+    double bytes = static_cast<double>((reads ? 0 : input_bytes(p)) +
+                                       2 * token_bytes(p.v, p, p.value_heads, p.dim_v)) +
+                   2 * heads * static_cast<double>(work_bytes(p)) +
+                   heads * static_cast<double>(reserve_bytes(p) +
+                                               (p.reserve && !backward ? record_bytes(p) : 0));
     if (backward)
-        bytes += heads * static_cast<double>(record_bytes(p)) +
+        bytes += (keeps ? 0 : heads * static_cast<double>(record_bytes(p))) +
                  static_cast<double>(2 * input_bytes(p) +
                                      2 * token_bytes(p.d_o, p, p.value_heads, p.dim_v));
     const double share = static_cast<double>(kda64_keys(p.dim_k)) / 128;
@@ -311,19 +340,20 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const double steps = std::max(chunks, heads * kda64_scan_slices(p.dim_v, warps) / sms);
     const double blocks =
         static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps));
-    const double beside = 2 * blocks <= sms ? beside_share : 1.0;
+    const double beside = keeps || 2 * blocks <= sms ? beside_share : 1.0;
     const double rounds =
         static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps)) / sms;
-    double busy = std::max(1.0, heads / (2 * sms)) * prep_seconds + scan_seconds;
+    double busy = (reads ? 0 : std::max(1.0, heads / (2 * sms)) * prep_seconds) + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
                 (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
                                         : steps * steps_back_seconds(warps) * beside);
     else
-        busy += steps * step_seconds(warps, scan_pair(p, warps, device)) +
-                std::max(0.0, rounds - 1) * scan_seconds;
-    const int launches =
-        (kda_needs_offsets(p) ? 1 : 0) + (backward ? 4 + kda_needs_gaps(p) + has_sums(p) : 2);
+        busy +=
+            steps * step_seconds(warps, scan_pair(p, warps, device)) * (keeps ? all_factor : 1) +
+            std::max(0.0, rounds - 1) * scan_seconds;
+    int launches = 2 + (kda_needs_offsets(p) ? 1 : 0);
+    if (backward) launches += 2 - reads - keeps + kda_needs_gaps(p) + has_sums(p);
     return kda_cuda_cost(device, bytes, memory_share, 0, 1, busy * share, launches);
 }
 
@@ -334,7 +364,10 @@ pipeline kda_cuda_fwd_chunk64_build(const problem &problem, const profile &devic
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, scan);
     const operand records = add_prep(out, problem, from, scan, device);
     const int warps = scan_warps(p, device);
-    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device), {}, {}, device);
+    const bool keeps = kda_keeps_states(p);
+    add_scan(out, problem, from, records, warps, scan_pair(p, warps, device),
+             keeps ? reserve_states(p, true) : operand{}, keeps ? reserve_rows(p, true) : operand{},
+             device);
     out.work.seal();
     return out;
 }
@@ -344,14 +377,19 @@ pipeline kda_cuda_bwd_chunk64_build(const problem &problem, const profile &devic
     pipeline out;
     const int prep = (kda_needs_offsets(p) ? 1 : 0) + (kda_needs_gaps(p) ? 1 : 0);
     const int tiles = scans_tiles(p, device);
-    const int reverse = prep + (tiles ? 1 : 2), grad = reverse + 1;
+    const int scan = prep + (p.reserve ? 0 : 1);
+    const bool keeps = kda_keeps_states(p); // forward has walked
+    const int reverse = scan + (tiles || keeps ? 0 : 1), grad = reverse + 1;
     const int sums = grad + (has_sums(p) ? 1 : 0);
     const kda_sanitized from = kda_add_offsets(out, p, kda64_rows, sums);
     kda_add_gaps(out, problem, from);
-    const operand records = add_prep(out, problem, from, reverse, device);
-    const operand states = book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
-    const operand written = book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
-    if (tiles == 0)
+    const operand records =
+        p.reserve ? reserve_records(false) : add_prep(out, problem, from, reverse, device);
+    const operand states = keeps ? reserve_states(p, false)
+                                 : book(out, "states", chunk_heads(p) * state_tile_bytes(p), grad);
+    const operand written = keeps ? reserve_rows(p, false)
+                                  : book(out, "written", chunk_heads(p) * row_tile_bytes(p), grad);
+    if (tiles == 0 && !keeps)
         add_scan(out, problem, from, records, scan_warps(p, device), false, states, written,
                  device);
     const operand gradients = book(out, "gradients", chunk_heads(p) * state_tile_bytes(p), grad);

@@ -34,10 +34,17 @@ inline int64_t partial_bytes(const kda_problem &p) {
     return has_sums(p) ? chunk_heads(p) * (kda64_keys(p.dim_k) + 1) * 4 : 0;
 }
 
-/// Workspace of a chunk and head, without what pieces lose to their alignment.
+/// What a reserve has of a chunk and head.
+inline int64_t reserve_bytes(const kda_problem &p) {
+    if (!p.reserve) return 0;
+    return record_bytes(p) + (kda_keeps_states(p) ? state_tile_bytes(p) + row_tile_bytes(p) : 0);
+}
+
+/// Workspace of a chunk and head, without what pieces lose to their alignment. What a reserve has
+/// is not part of it.
 inline int64_t work_bytes(const kda_problem &p) {
-    if (p.direction == kda_direction::forward) return record_bytes(p);
-    return record_bytes(p) + 2 * (state_tile_bytes(p) + row_tile_bytes(p)) +
+    if (p.direction == kda_direction::forward) return p.reserve ? 0 : record_bytes(p);
+    return record_bytes(p) + 2 * (state_tile_bytes(p) + row_tile_bytes(p)) - reserve_bytes(p) +
            (has_sums(p) ? (kda64_keys(p.dim_k) + 1) * 4 : 0);
 }
 

@@ -89,6 +89,7 @@ bwd_plan bwd_of(const kda_problem &p, const profile &device) {
 verdict kda_cuda_fwd_recurrent_applicable(const problem &problem, const profile &device) {
     const verdict shared = kda_cuda_device(problem, device);
     if (!shared.empty()) return shared;
+    if (const verdict reserve = kda_without_reserve(problem); !reserve.empty()) return reserve;
     const verdict counted = counts(problem);
     if (!counted.empty()) return counted;
     const kda_problem &p = problem.kda();
@@ -148,6 +149,7 @@ pipeline kda_cuda_fwd_recurrent_build(const problem &problem, const profile &dev
 verdict kda_cuda_bwd_recurrent_applicable(const problem &problem, const profile &device) {
     const verdict shared = kda_cuda_device(problem, device);
     if (!shared.empty()) return shared;
+    if (const verdict reserve = kda_without_reserve(problem); !reserve.empty()) return reserve;
     const verdict counted = counts(problem);
     if (!counted.empty()) return counted;
     const kda_problem &p = problem.kda();

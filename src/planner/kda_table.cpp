@@ -10,7 +10,8 @@
 //                              kda.bwd_c16_sums, kda.gaps
 //   kda.bwd.cuda.chunk64       kda.offsets, kda.gaps, kda.chunk64_prep, kda.chunk64_fwd_scan,
 //                              kda.chunk64_bwd_scan, kda.chunk64_grad, kda.chunk64_sums,
-//                              for few heads kda.chunk64_scans in place of both scans
+//                              for few heads kda.chunk64_scans in place of both scans; with a
+//                              reserve without kda.chunk64_prep, whose records forward has kept
 //   kda.bwd.cpu.chunk          kda.bwd_chunk
 //   kda.bwd.cpu.ref            kda.ref
 // Only the steps that a problem needs: offsets for packed sequences, and for slots with STATUS;

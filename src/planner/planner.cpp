@@ -52,6 +52,7 @@ public:
         : problem_(p), device_(device), roomy_(device), pref_(pref) {
         roomy_.memory_bytes = 0; // unknown: no limit
         const std::string fingerprint = device.fingerprint();
+        const std::string generic = device.generic_fingerprint();
         for (const candidate &c : candidates_of(p.family)) {
             considered entry;
             entry.row.what = &c;
@@ -66,6 +67,7 @@ public:
             if (entry.reached == stage::admitted) {
                 entry.row.estimate = c.estimate(p, device);
                 entry.row.measured = known.find(p.token, fingerprint, c);
+                if (!generic.empty()) entry.row.generic = known.find(p.token, generic, c);
             }
             all.push_back(std::move(entry));
         }
@@ -86,6 +88,9 @@ public:
             if (a.row.measured.has_value() != b.row.measured.has_value())
                 return a.row.measured.has_value();
             if (a.row.measured) return *a.row.measured < *b.row.measured;
+            if (a.row.generic.has_value() != b.row.generic.has_value())
+                return a.row.generic.has_value();
+            if (a.row.generic) return *a.row.generic < *b.row.generic;
             if (a.row.what->general != b.row.what->general) return b.row.what->general;
             return a.row.estimate.seconds < b.row.estimate.seconds;
         });
@@ -282,7 +287,7 @@ choice choose(const problem &p, const profile &device, const preferences &pref, 
     if (from.none()) refuse(p, device, from);
     std::vector<const candidate *> timed;
     if (pref.wisdom_only) {
-        if (!from.all.front().row.measured)
+        if (!from.all.front().row.measured && !from.all.front().row.generic)
             fail(PLAIT_ERR_NO_WISDOM, p.token, ": wisdom has no time on ", device.fingerprint(),
                  " for any candidate that applies");
     } else if (pref.rigor != PLAIT_ESTIMATE) {
@@ -295,9 +300,10 @@ choice choose(const problem &p, const profile &device, const preferences &pref, 
     out.estimate = best.row.estimate;
     out.measured = best.row.measured;
     const bool fresh = std::find(timed.begin(), timed.end(), out.what) != timed.end();
-    out.source = fresh          ? choice_source::measured
-                 : out.measured ? choice_source::wisdom
-                                : choice_source::estimate;
+    out.source = fresh              ? choice_source::measured
+                 : out.measured     ? choice_source::wisdom
+                 : best.row.generic ? choice_source::generic
+                                    : choice_source::estimate;
     out.steps = best.steps.steps.empty() ? out.what->build(p, device) : std::move(best.steps);
     if (log_wants(PLAIT_LOG_PLAN))
         log_line(PLAIT_LOG_PLAN,

@@ -14,10 +14,11 @@ struct ranked {
     verdict refusal;                ///< "" = admissible
     cost estimate;                  ///< when admissible
     std::optional<double> measured; ///< wisdom of this problem and device, seconds
+    std::optional<double> generic;  ///< of a CPU with these instructions: says who is faster
     int64_t work_bytes = 0;         ///< when admissible
 };
 
-enum class choice_source { estimate, wisdom, measured, empty };
+enum class choice_source { estimate, wisdom, generic, measured, empty };
 const char *choice_source_name(choice_source source); ///< "cost-model", "wisdom"
 
 struct choice {

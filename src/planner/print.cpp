@@ -140,6 +140,11 @@ std::string plan_json(const problem &p, const profile &device, plait_rigor rigor
     }
     out.close();
     out.close();
+    if (const tensor *reserve = p.find(PLAIT_RESERVE)) {
+        out.open("reserve", '{');
+        out.value("bytes", reserve->span_bytes());
+        out.close();
+    }
     out.open("total", '{');
     out.value("read", c.steps.bytes_read());
     out.value("written", c.steps.bytes_written());
@@ -195,6 +200,8 @@ std::string plan_text(const problem &p, const profile &device, plait_rigor rigor
                     one.last_step + 1, ']');
         before = "  ";
     }
+    if (const tensor *reserve = p.find(PLAIT_RESERVE))
+        out += text("    reserve ", bytes_text(reserve->span_bytes()));
     out += text("\ntotal   read ", bytes_text(c.steps.bytes_read()), "   written ",
                 bytes_text(c.steps.bytes_written()), "   flops ", scaled(c.steps.flops()), '\n');
     return out;
@@ -232,6 +239,7 @@ std::string candidates_json(const problem &p, const profile &device,
         ok ? out.value("seconds_estimated", r.estimate.seconds)
            : out.value("seconds_estimated", nullptr);
         optional_value(out, "seconds_wisdom", r.measured);
+        optional_value(out, "seconds_generic", r.generic);
         ok ? out.value("work", r.work_bytes) : out.value("work", nullptr);
         out.close();
     }
@@ -249,7 +257,9 @@ std::string candidates_text(const problem &p, const profile &device,
     for (const ranked &r : rows) {
         out += text("  ", padded(r.what->name, wide + 2));
         if (r.refusal.empty()) {
-            const std::string known = r.measured ? text("wisdom ", time_text(*r.measured)) : "-";
+            const std::string known = r.measured  ? text("wisdom ", time_text(*r.measured))
+                                      : r.generic ? text("generic ", time_text(*r.generic))
+                                                  : "-";
             out +=
                 text("ok   ", padded(text("est ", time_text(r.estimate.seconds)), 16),
                      padded(known, 19), "work ", r.work_bytes, first ? "   <- chosen" : "", '\n');
@@ -267,6 +277,7 @@ const char *choice_source_name(choice_source source) {
     switch (source) {
     case choice_source::estimate: return "cost-model";
     case choice_source::wisdom: return "wisdom";
+    case choice_source::generic: return "generic-wisdom";
     case choice_source::measured: return "measured";
     case choice_source::empty: return "empty";
     }

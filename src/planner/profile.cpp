@@ -191,6 +191,10 @@ std::string profile::fingerprint() const {
     return text(out, '/', one_word(name));
 }
 
+std::string profile::generic_fingerprint() const {
+    return backend == PLAIT_CPU ? text("cpu/", isa, "/generic") : "";
+}
+
 std::string profile::to_text() const {
     std::string out = text(header, ' ', version, "\nbackend ", backend_name(backend), '\n');
     each_key(*this, writer{out});

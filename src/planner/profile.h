@@ -41,6 +41,8 @@ struct profile {
     /// "cuda/9.0/132sm/NVIDIA_H200", "cpu/AVX2/64c/AMD_EPYC": the device column of wisdom. A CPU
     /// whose plans use another number of threads than cores says so ("64c/8t"): its times differ.
     std::string fingerprint() const;
+    /// Under which wisdom keeps times for any CPU with these instructions; "" for a GPU.
+    std::string generic_fingerprint() const;
     /// "plait-profile 1", then one "key value" line for each key of the backend.
     std::string to_text() const;
 };

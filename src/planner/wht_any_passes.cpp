@@ -241,6 +241,9 @@ int wht_any_plan::smem_bytes(const wht_any_pass &p) const {
 
 wht_any_plan plan_wht_any(const wht_problem &p, const profile &device) {
     wht_any_plan best;
+    best.number = wht_any_number_of(p);
+    for (int a = 0; a < p.axes; ++a)
+        if (p.axis[a].length == 0) return best; // only OVERFLOW is left to clear: no passes
     int64_t elements = 1;
     for (int a = 0; a < p.axes; ++a) {
         if (elements > most_elements / p.axis[a].length) {

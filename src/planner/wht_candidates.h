@@ -36,6 +36,13 @@ verdict wht_ref_only(const problem &);
 /// is `fused` neither SIGNS, DIAG and the order.
 verdict wht_as_rows(const problem &, wht_rows *out, bool fused = false);
 
+/// Complex rows as rows of twice as many real numbers, whose lowest index bit is left alone.
+wht_rows wht_as_reals(const wht_rows &);
+/// May a kernel make 16-byte accesses to one side of rows?
+bool wht_vector_side(int align, int64_t stride, int64_t rows, scalar);
+/// "" if SIGNS or a diagonal is one vector for all rows, or why it is not.
+verdict wht_shared_vector(const char *name, const wht_problem &, int64_t wht_axis::*stride);
+
 /// An architecture in the list means its code and its PTX, so everything newer runs it too.
 verdict wht_cuda_built_for(const profile &);
 
@@ -62,6 +69,10 @@ pipeline wht_cuda_block_build(const problem &, const profile &);
 verdict wht_cuda_block_factor_applicable(const problem &, const profile &);
 cost wht_cuda_block_factor_estimate(const problem &, const profile &);
 pipeline wht_cuda_block_factor_build(const problem &, const profile &);
+
+verdict wht_cuda_diagonal_applicable(const problem &, const profile &);
+cost wht_cuda_diagonal_estimate(const problem &, const profile &);
+pipeline wht_cuda_diagonal_build(const problem &, const profile &);
 
 verdict wht_cuda_fused_applicable(const problem &, const profile &);
 cost wht_cuda_fused_estimate(const problem &, const profile &);
@@ -114,6 +125,10 @@ pipeline wht_cuda_any_build(const problem &, const profile &);
 verdict wht_cuda_block_e4m3_applicable(const problem &, const profile &);
 cost wht_cuda_block_e4m3_estimate(const problem &, const profile &);
 pipeline wht_cuda_block_e4m3_build(const problem &, const profile &);
+
+verdict wht_cuda_mma16_e4m3_applicable(const problem &, const profile &);
+cost wht_cuda_mma16_e4m3_estimate(const problem &, const profile &);
+pipeline wht_cuda_mma16_e4m3_build(const problem &, const profile &);
 
 verdict wht_cpu_around_applicable(const problem &, const profile &);
 cost wht_cpu_around_estimate(const problem &, const profile &);

@@ -52,12 +52,13 @@ pass_bytes bytes_of(const wht_problem &p, const wht_lines_plan &plan, const wht_
     };
     pass_bytes b{plan.elements * scalar_bytes(pass.args.x_type),
                  plan.elements * scalar_bytes(pass.args.y_type)};
+    if (p.overflow) b.written += 4;
+    if (plan.elements == 0) return b;
     if (pass.first) b.read = touched(&wht_axis::x_stride, scalar_bits(p.x));
     if (p.signs && (pass.args.signs_first ? pass.first : pass.last))
         b.read += touched(&wht_axis::signs_stride, 1);
     if (p.diag != scalar::none && (pass.args.diag_first ? pass.first : pass.last))
         b.read += touched(&wht_axis::diag_stride, scalar_bits(p.diag));
-    if (p.overflow) b.written += 4;
     return b;
 }
 

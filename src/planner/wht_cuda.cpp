@@ -17,26 +17,12 @@ bool floating(scalar s) {
     return s == scalar::f64 || s == scalar::f32 || s == scalar::f16 || s == scalar::bf16;
 }
 
-/// Complex rows as rows of twice as many real numbers, whose lowest index bit is left alone.
-wht_rows as_reals(const wht_rows &rows) {
-    if (rows.x != scalar::c64 && rows.x != scalar::c128) return rows;
-    wht_rows r = rows;
-    r.x = rows.x == scalar::c64 ? scalar::f32 : scalar::f64;
-    r.y = rows.y == scalar::c64 ? scalar::f32 : scalar::f64;
-    r.n *= 2;
-    r.log_n += 1;
-    r.x_stride *= 2;
-    r.y_stride *= 2;
-    r.parts = 1;
-    return r;
-}
-
 /// Rows as the passes take them.
 verdict pass_rows(const problem &p, const profile &device, wht_rows *r) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     const verdict shape = wht_as_rows(p, r);
     if (!shape.empty()) return shape;
-    *r = as_reals(*r);
+    *r = wht_as_reals(*r);
     return wht_cuda_built_for(device);
 }
 

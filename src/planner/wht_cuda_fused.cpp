@@ -17,22 +17,6 @@ struct fused_rows {
     wht_any_extra extra[2] = {wht_any_extra::none, wht_any_extra::none};
 };
 
-bool vector_side(int align, int64_t stride, int64_t rows, scalar s) {
-    return align >= 16 && (rows == 1 || stride * scalar_bytes(s) % 16 == 0);
-}
-
-/// Strides of SIGNS or DIAG: one vector for all rows.
-verdict shared_vector(const char *name, const wht_problem &p, int64_t wht_axis::*stride) {
-    for (int a = 0; a < p.axes; ++a) {
-        const int64_t s = p.axis[a].*stride;
-        if (p.axis[a].transformed && s != 1)
-            return text(name, " has stride ", s, " along the rows; needs 1");
-        if (!p.axis[a].transformed && s != 0)
-            return text(name, " has stride ", s, " from row to row; needs 0");
-    }
-    return "";
-}
-
 verdict read(const problem &problem, fused_rows *out) {
     const wht_problem &p = problem.wht();
     fused_rows f;
@@ -46,12 +30,12 @@ verdict read(const problem &problem, fused_rows *out) {
         return text("n=", r.n, "; needs ", 16 / scalar_bytes(r.x), " to ",
                     r.x == scalar::f64 ? 16384 : 32768);
     if (p.signs) {
-        if (const verdict v = shared_vector("signs", p, &wht_axis::signs_stride); !v.empty())
+        if (const verdict v = wht_shared_vector("signs", p, &wht_axis::signs_stride); !v.empty())
             return v;
         f.extra[p.adjoint ? wht_any_out : wht_any_in] = wht_any_extra::signs;
     }
     if (p.diag != scalar::none) {
-        if (const verdict v = shared_vector("diag", p, &wht_axis::diag_stride); !v.empty())
+        if (const verdict v = wht_shared_vector("diag", p, &wht_axis::diag_stride); !v.empty())
             return v;
         f.extra[p.adjoint ? wht_any_in : wht_any_out] = wht_any_extra::diag;
     }
@@ -82,8 +66,8 @@ cost wht_cuda_fused_estimate(const problem &p, const profile &device) {
     const wht_rows &r = f.rows;
     wht_launch l{};
     wht_fused_launch(r.x, r.log_n, f.ordered, &l);
-    const bool vector = vector_side(r.x_align, r.x_stride, r.rows, r.x) &&
-                        vector_side(r.y_align, r.y_stride, r.rows, r.y);
+    const bool vector = wht_vector_side(r.x_align, r.x_stride, r.rows, r.x) &&
+                        wht_vector_side(r.y_align, r.y_stride, r.rows, r.y);
     const bool longest = wht_is_half(r.x) && r.log_n == 15 && !f.ordered;
     const double share = wht_cost::block_share(r.x, r.y, r.log_n, vector) *
                          (longest ? wht_cost::fused_half_longest : wht_cost::fused);
@@ -113,8 +97,8 @@ pipeline wht_cuda_fused_build(const problem &problem, const profile &device) {
     args.y_row_stride = r.y_stride;
     args.scale = r.scale;
     args.order = p.order;
-    args.vector[wht_any_in] = vector_side(r.x_align, r.x_stride, r.rows, r.x);
-    args.vector[wht_any_out] = vector_side(r.y_align, r.y_stride, r.rows, r.y);
+    args.vector[wht_any_in] = wht_vector_side(r.x_align, r.x_stride, r.rows, r.x);
+    args.vector[wht_any_out] = wht_vector_side(r.y_align, r.y_stride, r.rows, r.y);
     std::copy(f.extra, f.extra + 2, args.extra);
     step one;
     one.kernel = "wht.fused";

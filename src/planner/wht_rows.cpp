@@ -98,4 +98,32 @@ verdict wht_as_rows(const problem &problem, wht_rows *out, bool fused) {
     return "";
 }
 
+wht_rows wht_as_reals(const wht_rows &rows) {
+    if (rows.x != scalar::c64 && rows.x != scalar::c128) return rows;
+    wht_rows r = rows;
+    r.x = rows.x == scalar::c64 ? scalar::f32 : scalar::f64;
+    r.y = rows.y == scalar::c64 ? scalar::f32 : scalar::f64;
+    r.n *= 2;
+    r.log_n += 1;
+    r.x_stride *= 2;
+    r.y_stride *= 2;
+    r.parts = 1;
+    return r;
+}
+
+bool wht_vector_side(int align, int64_t stride, int64_t rows, scalar s) {
+    return align >= 16 && (rows == 1 || stride * scalar_bytes(s) % 16 == 0);
+}
+
+verdict wht_shared_vector(const char *name, const wht_problem &p, int64_t wht_axis::*stride) {
+    for (int a = 0; a < p.axes; ++a) {
+        const int64_t s = p.axis[a].*stride;
+        if (p.axis[a].transformed && s != 1)
+            return text(name, " has stride ", s, " along the rows; needs 1");
+        if (!p.axis[a].transformed && s != 0)
+            return text(name, " has stride ", s, " from row to row; needs 0");
+    }
+    return "";
+}
+
 } // namespace plait::impl

@@ -1,7 +1,9 @@
 // THE LIST of wht: every way to compute a Walsh-Hadamard transform. Steps, for grep:
 //   wht.cuda.block             wht.block
 //   wht.cuda.fused             wht.fused
+//   wht.cuda.diagonal          wht.diagonal
 //   wht.cuda.block_e4m3        wht.block_e4m3
+//   wht.cuda.mma16_e4m3        wht.mma16_e4m3
 //   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
 //                              wht.factor, wht.finish, wht.groups, and those of the others
 //   wht.cuda.block_factor      wht.block_factor
@@ -33,8 +35,12 @@ static const std::vector<candidate> table = {
      wht_cuda_block_applicable, wht_cuda_block_estimate, wht_cuda_block_build},
     {"wht.cuda.fused", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_fused_applicable, wht_cuda_fused_estimate, wht_cuda_fused_build},
+    {"wht.cuda.diagonal", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_diagonal_applicable, wht_cuda_diagonal_estimate, wht_cuda_diagonal_build},
     {"wht.cuda.block_e4m3", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
+    {"wht.cuda.mma16_e4m3", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_mma16_e4m3_applicable, wht_cuda_mma16_e4m3_estimate, wht_cuda_mma16_e4m3_build},
     {"wht.cuda.composed", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.block_factor", 2, PLAIT_CUDA, narrowest::f32, true,

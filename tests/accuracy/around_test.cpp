@@ -163,7 +163,7 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
     const char *const forms[] = {":+scales:y.e4m3", ":group=16:+amax+scales:y.e4m3", ":y.e4m3",
                                  ":group=128:+scales:y.e4m3", ":+amax:y.e4m3:amax.f64"};
     int form = 0;
-    for (int k = 7; k <= (on_device() ? 15 : 12); ++k)
+    for (int k = 7; k <= 15; ++k)
         for (const char *type : {"bf16", "f16", "f32"}) {
             const int64_t n = int64_t{1} << k, rows = k < 10 ? 37 : k < 14 ? 3 : 1;
             const std::string token = std::string("wht:") + type + ":b" + std::to_string(rows) +
@@ -171,7 +171,12 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
             std::set<std::string> ran;
             check_one({token, n, r.pick({content::small, content::uniform, content::infinite})},
                       config().seed, r, &ran);
-            if (on_device()) CHECK(ran.count("wht.cuda.block_e4m3") == 1);
+            if (!on_device()) continue;
+            CHECK(ran.count("wht.cuda.block_e4m3") == 1);
+            // A row of 2^15 is two parts, one after the other.
+            const bool by_row = token.find('+') != token.npos && token.find("group") == token.npos;
+            CHECK(ran.count("wht.cuda.mma16_e4m3") ==
+                  (std::string(type) != "f32" && !(k == 15 && by_row)));
         }
     // What a thread has of one of two rounds; gaps of Y; groups that no warp holds.
     std::set<std::string> ran;
@@ -184,6 +189,41 @@ TEST_CASE("around wht: rows in E4M3, with and without scales, of every length") 
     ran.clear();
     check_one({"wht:bf16:b2:n8192:group=4096:+scales:y.e4m3", 8192, content::uniform}, 2, r, &ran);
     CHECK(ran.count("wht.cuda.block_e4m3") == 0);
+}
+
+TEST_CASE("around wht: diagonals on both sides, and between two transforms, of every length") {
+    rng r(config().seed);
+    const char *const forms[] = {":scale=0.125:+diag_in",
+                                 ":scale=0.125:+diag_mid",
+                                 ":scale=0.125:+signs+diag+diag_in",
+                                 ":adj:scale=0.125:+signs+diag+diag_in",
+                                 ":adj:scale=0.125:+signs+diag+diag_in+diag_mid",
+                                 ":scale=0.125:+diag_mid",
+                                 ":scale=0.125:+signs+diag+diag_in+diag_mid"};
+    size_t form = 0;
+    for (int k = 3; k <= 15; ++k)
+        for (const char *type : {"f32", "c64", "f64", "c128", "bf16", "f16"}) {
+            const std::string x = type;
+            const bool half = x == "bf16" || x == "f16", wide = x == "f64" || x == "c128";
+            const int log_n = x == "c64" || x == "c128" ? k - 1 : k;
+            if (wide && k > 14) continue;
+            const int64_t n = int64_t{1} << log_n, rows = k < 10 ? 37 : k < 14 ? 3 : 1;
+            std::string tail = forms[form++ % std::size(forms)];
+            if (half && tail.find("mid") != tail.npos) tail = ":scale=0.125:+signs+diag_in";
+            // diagonals of a complex transform: complex, or real; rows without gaps, and with them
+            const std::string options = tail + "+";
+            if (form % 2 == 0 && x[0] == 'c')
+                for (const std::string name : {"diag", "diag_in", "diag_mid"})
+                    if (options.find("+" + name + "+") != options.npos)
+                        tail += ":" + name + (x == "c64" ? ".f32" : ".f64");
+            if (form % 3 == 0) tail += ":x.s" + std::to_string(n + 1) + ".1.a8";
+            if (half && form % 3 == 0) tail.back() = '2';
+            std::set<std::string> ran;
+            check_one({"wht:" + x + ":b" + std::to_string(rows) + ":n" + std::to_string(n) + tail,
+                       n, r.pick({content::small, content::uniform, content::infinite})},
+                      config().seed, r, &ran);
+            if (on_device()) CHECK(ran.count("wht.cuda.diagonal") == 1);
+        }
 }
 
 TEST_CASE("around wht: the largest magnitude alone") {

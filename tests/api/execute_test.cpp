@@ -1,6 +1,7 @@
 #include "tests/api/common.h"
 
 #include <algorithm>
+#include <sstream>
 
 using namespace plait::test;
 
@@ -121,6 +122,16 @@ TEST_CASE("execute: aliases and overlap") {
     FAILS(c.run(with(c, 1, c.x)), PLAIT_ERR_POINTER, "y and x are the same pointer");
     FAILS(c.run(with(c, 1, c.x + 4)), PLAIT_ERR_POINTER, "y overlaps x");
     FAILS(c.run(with(c, 1, c.x + 124)), PLAIT_ERR_POINTER, "y overlaps x");
+    for (const ptrdiff_t distance : {4, -4}) { // addresses in the order of the names
+        const auto at = [](const void *p) {
+            std::ostringstream hex;
+            hex << "0x" << std::hex << reinterpret_cast<uintptr_t>(p);
+            return hex.str();
+        };
+        int32_t *const y = c.x + distance;
+        const std::string both = "y overlaps x: " + at(y) + " and " + at(c.x) + " are closer";
+        FAILS(c.run(with(c, 1, y)), PLAIT_ERR_POINTER, both);
+    }
     FAILS(c.run(with(c, 1, c.signs - 124)), PLAIT_ERR_POINTER, "y overlaps signs");
     FAILS(c.run(with(c, 3, c.x + 5)), PLAIT_ERR_POINTER, "overflow overlaps x");
     FAILS(c.run(with(c, 3, c.signs)), PLAIT_ERR_POINTER, "same pointer");

@@ -199,6 +199,8 @@ contains
     call expect(plait_plan_get_i64(plan, PLAIT_PLAN_STEPS, steps) == PLAIT_OK, 'steps')
     call expect(steps >= 1, 'number of steps')
     call expect(plait_plan_get_f64(plan, PLAIT_PLAN_SECONDS_ESTIMATED, seconds) == PLAIT_OK, 's')
+    call expect(plait_plan_reserve_size(plan, bytes) == PLAIT_OK, 'size of the reserve')
+    call expect(bytes == 0, 'no reserve')
     call expect(plait_plan_workspace_size(plan, bytes) == PLAIT_OK, 'size')
     call expect(plait_workspace_alloc(ctx, bytes, c_null_ptr, work) == PLAIT_OK, 'workspace')
     x = [1, 2, 3, 4]

@@ -165,6 +165,10 @@ TEST_CASE("hpp: context, preferences, plan, workspace") {
     plan = plait::plan(ctx, what);
     CHECK(copy.native() != plan.native());
     plait::workspace work(ctx, copy.workspace_size());
+    CHECK(copy.reserve_size() == 0);
+    CHECK(plait::plan(
+              ctx, plait::desc::from_token("kda.fwd:f64:b1:t65:h1:k3:v5:gate=log:reserve=chunk64"))
+              .reserve_size() == 256 + 2 * 256);
     plait::workspace moved = std::move(work);
     CHECK(work.get() == nullptr);
     work = std::move(moved);

@@ -191,6 +191,43 @@ TEST_CASE("kda: execute wants every role once, aligned and apart") {
     OK(b.run());
 }
 
+TEST_CASE("kda: a reserve from forward to backward, and from nobody") {
+    const call f("kda.fwd:f32:b1:t4:h1:k2:v3:gate=log:reserve=chunk64");
+    const call b("kda.bwd:f32:b1:t4:h1:k2:v3:gate=log:reserve=chunk64");
+    const call alone("kda.bwd:f32:b1:t4:h1:k2:v3:gate=log");
+    size_t bytes = 0;
+    OK(plait_plan_reserve_size(f.plan.get(), &bytes));
+    CHECK(bytes == 512);
+    OK(plait_plan_reserve_size(b.plan.get(), &bytes));
+    CHECK(bytes == 512);
+    OK(plait_plan_reserve_size(alone.plan.get(), &bytes));
+    CHECK(bytes == 0);
+    CHECK(contains(print_of(f.plan.get()), "reserve 512 B"));
+    CHECK(contains(print_of(b.plan.get(), PLAIT_JSON), "\"reserve\""));
+    CHECK(!contains(print_of(alone.plan.get()), "reserve"));
+    for (const call *c : {&f, &b, &alone})
+        for (const plait_role role : {PLAIT_Q, PLAIT_K, PLAIT_V, PLAIT_G, PLAIT_BETA, PLAIT_DO})
+            for (const plait_arg &a : c->args)
+                for (int i = 0; a.role == role && i < 12; ++i)
+                    static_cast<float *>(a.ptr)[i] =
+                        static_cast<float>((i * 7 + role) % 5) * (role == PLAIT_G ? -0.25f : 0.25f);
+    FAILS(b.run(), argument, "reserve: no forward wrote it; this is kda.bwd:f32:b1:t4:h1:k2:v3");
+    OK(f.run());
+    OK(b.run(b.with(PLAIT_RESERVE, f.f32(PLAIT_RESERVE))));
+    OK(alone.run());
+    for (const plait_role role : {PLAIT_DQ, PLAIT_DK, PLAIT_DV, PLAIT_DG, PLAIT_DBETA})
+        for (int i = 0; i < (role == PLAIT_DBETA ? 4 : role == PLAIT_DV ? 12 : 8); ++i)
+            CHECK(b.f32(role)[i] == alone.f32(role)[i]);
+    FAILS(b.run(b.with(PLAIT_RESERVE, f.f32(PLAIT_RESERVE) + 4)), PLAIT_ERR_POINTER,
+          "is not aligned to the 256 bytes");
+    FAILS(b.run(b.without(PLAIT_RESERVE)), PLAIT_ERR_POINTER, "role reserve is missing");
+    FAILS(b.run(b.with(PLAIT_RESERVE, b.f32(PLAIT_DQ))), PLAIT_ERR_POINTER, "the same pointer");
+    const call other("kda.bwd:f32:b1:t4:h1:k2:v3:gate=log:scale=2:reserve=chunk64");
+    FAILS(other.run(other.with(PLAIT_RESERVE, f.f32(PLAIT_RESERVE))), argument,
+          "reserve: the forward that wrote it had other extents, types or options, or another "
+          "backend; this is kda.bwd:f32:b1:t4:h1:k2:v3:gate=log:scale=2");
+}
+
 TEST_CASE("kda: two tokens by hand; prefill and decode in place") {
     const char *const token = "kda.fwd:f32:b1:t2:h1:k1:v1:gate=log:scale=2:state=vk:+state_out";
     const call c(token);
@@ -240,6 +277,10 @@ TEST_CASE("kda: NULL is what an empty tensor has; states are handed through") {
     OK(b.run(list));
     CHECK(b.f32(PLAIT_DA_LOG)[0] == 0); // sums over nothing
     CHECK(b.f32(PLAIT_DDT_BIAS)[1] == 0);
+    const call r("kda.bwd:f32:b0:t8:h1:k2:v3:gate=softplus:reserve=chunk64");
+    r.f32(PLAIT_DA_LOG)[0] = 7;
+    OK(r.run(r.with(PLAIT_RESERVE, nullptr)));
+    CHECK(r.f32(PLAIT_DA_LOG)[0] == 0);
 }
 
 TEST_CASE("kda: plans print what they do; a device says that it has no candidate yet") {
@@ -286,7 +327,9 @@ TEST_CASE("kda: measuring on the CPU, also with packed sequences and slots; wisd
          {"kda.fwd:f32:b2:t64:h2:k8:v8:gate=log", "kda.bwd:f16:b2:t64:h2:k8:v8:gate=softplus",
           "kda.fwd:bf16:b1:t64:h2:k8:v8:gate=bounded.-5:state=kv:seqs=5.64:slots=7.-1:+state_in+"
           "state_out+status:state_out@state_in",
-          "kda.bwd:f64:b1:t64:h2:k8:v8:gate=log:state=vk:seqs=3.64:+state_in+state_out"}) {
+          "kda.bwd:f64:b1:t64:h2:k8:v8:gate=log:state=vk:seqs=3.64:+state_in+state_out",
+          "kda.fwd:f32:b2:t64:h2:k8:v8:gate=log:reserve=chunk64",
+          "kda.bwd:bf16:b2:t64:h2:k32:v16:gate=log:reserve=chunk64"}) {
         INFO(token);
         const plan_ptr plan = plan_of(ctx.get(), token, pref.get());
         double seconds = -1;

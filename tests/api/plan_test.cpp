@@ -84,6 +84,11 @@ TEST_CASE("plans: what is refused") {
     FAILS(plait_plan_create(&plan, ctx.get(), nullptr, nullptr), argument, "desc=NULL");
     FAILS(plait_plan_workspace_size(nullptr, &size), argument, "plan=NULL");
     FAILS(plait_plan_workspace_size(good.get(), nullptr), argument, "bytes=NULL");
+    FAILS(plait_plan_reserve_size(nullptr, &size), argument, "plan=NULL");
+    FAILS(plait_plan_reserve_size(good.get(), nullptr), argument, "bytes=NULL");
+    size = 1;
+    OK(plait_plan_reserve_size(good.get(), &size));
+    CHECK(size == 0);
     FAILS(plait_plan_get_i64(nullptr, PLAIT_PLAN_STEPS, &whole), argument, "plan=NULL");
     FAILS(plait_plan_get_i64(good.get(), PLAIT_PLAN_STEPS, nullptr), argument, "value=NULL");
     FAILS(plait_plan_get_i64(good.get(), garbage<plait_plan_attr>(), &whole), argument, "attr=99");

@@ -90,6 +90,42 @@ TEST_CASE("kda: run, with the last state") {
     CHECK(contains(wants.out, "da_log"));
 }
 
+TEST_CASE("kda: run, a forward and its backward through a reserve in a file") {
+    write_npy("rq.npy", {1, 2, 1, 1}, {1, 1});
+    write_npy("rv.npy", {1, 2, 1, 1}, {4, 6});
+    write_npy("rg.npy", {1, 2, 1, 1}, {0, 0});
+    write_npy("rbeta.npy", {1, 2, 1}, {0.5f, 0.5f});
+    const std::vector<std::string> inputs = {"--in", "q=rq.npy",      "--in", "k=rq.npy",
+                                             "--in", "v=rv.npy",      "--in", "g=rg.npy",
+                                             "--in", "beta=rbeta.npy"};
+    const auto run = [&](const std::string &token, std::vector<std::string> more) {
+        std::vector<std::string> all = {"run", token};
+        all.insert(all.end(), inputs.begin(), inputs.end());
+        all.insert(all.end(), more.begin(), more.end());
+        return on_cpu(all);
+    };
+    const std::string forward = "kda.fwd:f32:b1:t2:h1:k1:v1:gate=log:reserve=chunk64",
+                      shape = "b1:t2:h1:k1:v1:gate=log";
+    const outcome wrote = run(forward, {"--out", "o=ro.npy", "--out", "reserve=rr.npy"});
+    INFO(wrote.err);
+    CHECK(wrote.code == 0);
+    CHECK(npy_reader(scratch("rr.npy")).shape == std::vector<int64_t>{512});
+    const outcome read =
+        run("kda.bwd:f32:" + shape + ":reserve=chunk64",
+            {"--in", "do=rv.npy", "--in", "reserve=rr.npy", "--out", "dq=rdq.npy"});
+    INFO(read.err);
+    CHECK(read.code == 0);
+    const outcome alone =
+        run("kda.bwd:f32:" + shape, {"--in", "do=rv.npy", "--out", "dq=rdq2.npy"});
+    CHECK(alone.code == 0);
+    CHECK(read_npy("rdq.npy", {1, 2, 1, 1}) == read_npy("rdq2.npy", {1, 2, 1, 1}));
+    const outcome other =
+        run("kda.bwd:f32:" + shape + ":scale=2:reserve=chunk64",
+            {"--in", "do=rv.npy", "--in", "reserve=rr.npy", "--out", "dq=rdq.npy"});
+    CHECK(other.code != 0);
+    CHECK(contains(other.err, "the forward that wrote it had other extents, types or options"));
+}
+
 TEST_CASE("kda: random inputs keep states small") {
     const std::string token = "kda.fwd:f32:b1:t500:h2:k16:v8:gate=log";
     const plait::cases::desc_ptr desc = plait::cases::make_desc(token);
@@ -123,7 +159,13 @@ TEST_CASE("kda: verify, every candidate of problems of every kind") {
          "kda.bwd:f32:b2:t40:h2:hv4:k8:v12:gate=softplus:beta=logit.1:norm=1e-06:state=vk:"
          "+dt_bias+state_in+state_out",
          "kda.bwd:bf16:b1:t90:h2:k8:v4:gate=bounded.-5:seqs=9.30:-a_log-dv:cu_seqlens.i32",
-         "kda.bwd:bf16:b1:t20:h2:k8:v4:gate=log:q.s640.32.16.1:g.f32:dg.bf16"});
+         "kda.bwd:bf16:b1:t20:h2:k8:v4:gate=log:q.s640.32.16.1:g.f32:dg.bf16",
+         "kda.fwd:bf16:b1:t130:h2:k8:v4:gate=log:state=kv:reserve=chunk64:+state_out",
+         "kda.bwd:f32:b2:t70:h1:hv2:k8:v12:gate=softplus:norm=1e-06:state=vk:reserve=chunk64:"
+         "+dt_bias+state_in+state_out+status-dv:v.a4:g.f64:dq.f64",
+         "kda.bwd:bf16:b1:t90:h2:k32:v16:gate=bounded.-5:seqs=9.30:reserve=chunk64:-a_log+status-"
+         "dv:"
+         "cu_seqlens.i32"});
     INFO(o.out);
     INFO(o.err);
     CHECK(o.code == 0);
@@ -142,16 +184,18 @@ TEST_CASE("kda: bench counts every tensor once, of a pool the slots of the call"
         on_cpu({"bench", "--json", "--threads", "1", "--reps", "3",
                 "kda.fwd:f32:b2:t64:h2:k8:v16:gate=log", "kda.bwd:f32:b2:t64:h2:k8:v16:gate=log",
                 "kda.fwd:f32:b4:t1:h2:k8:v16:gate=log:state=kv:slots=100.-1:+state_in+state_out:"
-                "state_out@state_in"});
+                "state_out@state_in",
+                "kda.bwd:f32:b2:t64:h2:k8:v16:gate=log:reserve=chunk64"});
     INFO(o.err);
     CHECK(o.code == 0);
     const std::vector<nlohmann::json> lines = o.json_lines();
-    REQUIRE(lines.size() == 3);
+    REQUIRE(lines.size() == 4);
     const int rows = 2 * 64 * 2; // batch, tokens, heads
     const int inputs = rows * (3 * 8 + 16 + 1) * 4;
     CHECK(lines[0].at("bytes") == inputs + rows * 16 * 4);
     CHECK(lines[1].at("bytes") == 2 * inputs + rows * 16 * 4);
     CHECK(lines[2].at("bytes") ==
           4 * 2 * (3 * 8 + 2 * 16 + 1) * 4 + 2 * 4 * 2 * 8 * 16 * 4 + 4 * 4);
+    CHECK(lines[3].at("bytes") == lines[1].at("bytes").get<int>() + 256 + 2 * 2 * 8 * 16 * 4);
     for (const nlohmann::json &j : lines) CHECK(j.at("rel_err").get<double>() < 1e-5);
 }

@@ -50,42 +50,6 @@ y = run("wht:bf16:b5:n64", x=np.ones((5, 64), "f4"))
 assert y.dtype == np.uint16
 wide = (y.astype("u4") << 16).view("f4")
 assert (wide[:, 0] == 64).all() and (wide[:, 1:] == 0).all()
-# Every type, order and set of axes against products with a matrix, one axis after the other.
-try:
-    from scipy.linalg import hadamard as published
-    assert (published(64) == hadamard(64)).all()
-except ImportError:
-    print("SciPy is not here: its Hadamard matrix was not compared")
-def ordered(n, order):
-    h = hadamard(n)
-    changes = (h[:, 1:] != h[:, :-1]).sum(axis=1)
-    if order == "seq":
-        return h[np.argsort(changes)]
-    if order == "dya":
-        return h[[int(format(r, "b").zfill(n.bit_length() - 1)[::-1], 2) if n > 1 else 0
-                  for r in range(n)]]
-    return h
-shapes = ["n1024", "n64:b33", "b3:n32:b7", "n16:n8:b5:n4", "b70:n4", "n2048:b40", "n64:n256"]
-kinds = [("f32", "f4", 4e-7), ("f64", "f8", 1e-14), ("c64", "c8", 4e-7), ("c128", "c16", 1e-14),
-         ("i32", "i4", 0), ("i64", "i8", 0), ("f16", "f2", 5e-4)]
-for at, axes in enumerate(shapes):
-    fields = axes.split(":")
-    extents = [int(f[1:]) for f in fields]
-    for k, (name, kind, tolerance) in enumerate(kinds):
-        if (at + k) % 2:
-            continue
-        order = ("", "seq", "dya")[(at + k) // 2 % 3]
-        data = random.integers(-9, 10, extents).astype(kind)
-        if kind[0] != "i":
-            data = (data / 7 + (1j * data[::-1] / 3 if kind[0] == "c" else 0)).astype(kind)
-        want = data.astype("c16" if kind[0] == "c" else "i8" if kind[0] == "i" else "f8")
-        for axis, f in enumerate(fields):
-            if f[0] == "n":
-                h = ordered(extents[axis], order).astype(want.dtype)
-                want = np.moveaxis(np.tensordot(h, want, ([1], [axis])), 0, axis)
-        y = run(f"wht:{name}:{axes}" + (":" + order if order else ""), x=data)
-        bound = tolerance * np.linalg.norm(want)
-        assert np.linalg.norm(y.astype(want.dtype) - want) <= bound, (name, axes, order)
 # The bits of a result are the same at every instruction level.
 for token, shape, kind in [
         ("wht:c64:b3:n512", (3, 512), "c8"), ("wht:f32:n48.h12s:b5:adj", (48, 5), "f4"),

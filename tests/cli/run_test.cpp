@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 using namespace cli_test;
 namespace cases = plait::cases;
@@ -95,6 +96,24 @@ TEST_CASE("values, integers and in place") {
     CHECK(read_npy<int32_t>("flag.npy", {'i', 4}) == std::vector<int32_t>{1});
     CHECK(read_npy<int32_t>("w.npy", {'i', 4}) ==
           std::vector<int32_t>{INT32_MIN, INT32_MAX - 1, INT32_MIN, INT32_MAX - 1});
+}
+
+TEST_CASE("without files it says what it wants, as text or JSON") {
+    const outcome text = program({"run", "wht:f32:b2:n4:+signs"});
+    CHECK(text.code == 0);
+    CHECK(text.out.find("--in") != std::string::npos);
+    const outcome o = program({"run", "--json", "wht:f32:b2:n4:+signs"});
+    INFO(o.err);
+    CHECK(o.code == 0);
+    const nlohmann::json j = nlohmann::json::parse(o.out);
+    CHECK(j["token"] == "wht:f32:b2:n4:+signs");
+    REQUIRE(j["tensors"].size() == 3);
+    CHECK(j["tensors"][0]["role"] == "x");
+    CHECK(j["tensors"][0]["read"] == true);
+    CHECK(j["tensors"][0]["written"] == false);
+    CHECK(j["tensors"][0]["dtype"] == "f32");
+    CHECK(j["tensors"][0]["shape"] == nlohmann::json({2, 4}));
+    CHECK(j["tensors"][2]["role"] == "signs");
 }
 
 TEST_CASE("bf16 comes rounded from f4 or as bits in u2") {

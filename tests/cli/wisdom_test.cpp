@@ -1,6 +1,7 @@
 // plait wisdom: make, show, merge.
 #include "tests/cli/program.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -33,6 +34,28 @@ TEST_CASE("make, use, show") {
     check_refused(
         {"plan", "wht:f32:b5:n64", "--backend", "cpu", "--wisdom", "w.txt", "--wisdom-only"}, 3,
         "wht:f32:b5:n64");
+}
+
+TEST_CASE("make --generic writes times for any CPU with these instructions") {
+    const outcome made = program({"wisdom", "make", "wht:f32:b4:n64", "--backend", "cpu", "--rigor",
+                                  "exhaustive", "--generic", "-o", "g.txt"});
+    INFO(made.err);
+    CHECK(made.code == 0);
+    const auto lines = program({"wisdom", "show", "g.txt", "--json"}).json_lines();
+    REQUIRE(lines.size() >= 2);
+    for (const nlohmann::json &j : lines) {
+        const auto device = j.at("device").get<std::string>();
+        CHECK(contains(device, "/generic"));
+        CHECK(std::count(device.begin(), device.end(), '/') == 2);
+    }
+    const outcome used = program(
+        {"plan", "wht:f32:b4:n64", "--backend", "cpu", "--wisdom", "g.txt", "--wisdom-only"});
+    INFO(used.err);
+    CHECK(used.code == 0);
+    CHECK(contains(used.out, "source generic-wisdom"));
+    check_refused({"wisdom", "make", "wht:f32:n8", "--profile",
+                   PLAIT_SOURCE_DIR "/tests/golden/profiles/h200.txt", "--generic", "-o", "no.txt"},
+                  2, "--generic is for the CPU");
 }
 
 TEST_CASE("merge keeps the faster of equal lines, and every device") {

@@ -2,17 +2,16 @@
 // of memory, races and barriers watch.
 #include "lib/cuda/wht/any_layout.h"
 #include "lib/cuda/wht/around_layout.h"
-#include "lib/cuda/wht/block_e4m3_layout.h"
 #include "lib/cuda/wht/block_factor_layout.h"
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
-#include "lib/cuda/wht/fused_layout.h"
+#include "lib/cuda/wht/diagonal_layout.h"
 #include "lib/cuda/wht/kron_int8_layout.h"
 #include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
-#include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/mma16_e4m3_layout.h"
 #include "tests/gpu/rows_runner.h"
 #include "tests/support/random_call.h"
 #include "tests/support/report.h"
@@ -200,6 +199,10 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                     for (const bool ordered : {false, true})
                         if (x == y && wht_fused_launch(x, k, ordered, &l))
                             compiled.insert(std::string("wht.fused ") + l.variant);
+                    for (const int parts : {0, 1})
+                        for (const bool mid : {false, true})
+                            if (x == y && wht_diagonal_launch(x, k, parts, mid, &l))
+                                compiled.insert(std::string("wht.diagonal ") + l.variant);
                     for (int f = 1; f <= PLAIT_H40 && x == y; ++f)
                         for (const bool adjoint : {false, true})
                             if (wht_block_factor_launch(x, static_cast<wht_factor>(f), adjoint, k,
@@ -207,6 +210,8 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                                 compiled.insert(std::string("wht.block_factor ") + l.variant);
                     if (wht_block_e4m3_launch(x, k, &l))
                         compiled.insert(std::string("wht.block_e4m3 ") + l.variant);
+                    if (wht_mma16_e4m3_launch(x, k, &l))
+                        compiled.insert(std::string("wht.mma16_e4m3 ") + l.variant);
                     for (const int parts : {0, 1})
                         if (wht_block_launch(x, y, k, vector, &l, parts))
                             compiled.insert(std::string("wht.block ") + l.variant);

@@ -1,6 +1,6 @@
 // wht.block: every instantiated size, type and access width.
 #include "lib/cuda/wht/block_layout.h"
-#include "lib/cuda/wht/fused_layout.h"
+#include "lib/cuda/wht/diagonal_layout.h"
 #include "tests/layout/tile_checks.h"
 
 #include <cstddef>
@@ -101,6 +101,37 @@ TEST_CASE("wht.fused: tiles, and places in another order") {
                 CHECK(c.blocks_per_sm >= 1);
             }
     CHECK(count == 2 * (14 + 14 + 13 + 13));
+}
+
+TEST_CASE("wht.diagonal: tiles of real and of complex rows") {
+    CHECK(sizeof(wht_diagonal_args) <= 256);
+    int count = 0;
+    for (const scalar x : types)
+        for (int log_n = 0; log_n < 17; ++log_n)
+            for (const int parts : {0, 1})
+                for (const bool mid : {false, true}) {
+                    wht_launch l;
+                    const bool there = wht_diagonal_launch(x, log_n, parts, mid, &l);
+                    CHECK(there == wht_diagonal_exists(x, log_n, parts, mid));
+                    if (!there) continue;
+                    ++count;
+                    INFO(l.variant);
+                    const wht_block_config c = wht_diagonal_config_of(x, log_n, parts);
+                    const tile_layout &t = c.tile;
+                    plait_test::check_phases_are_bijections(t);
+                    plait_test::check_butterflies(
+                        t, bit_range(parts, log_n < t.log_tile ? log_n : t.log_tile));
+                    plait_test::check_exchanges(t, wht_is_wide(x) ? 8 : 4);
+                    // Both parts of a complex number, and a row whole, are in one thread's access.
+                    CHECK(wht_min(t.log_vec_x, log_n) >= parts);
+                    CHECK(wht_min(t.log_vec_y, log_n) >= parts);
+                    CHECK(c.log_row == c.log_n);
+                    CHECK_FALSE(c.parked);
+                    CHECK((t.phases == 1 || c.log_rounds == 0 || c.own_words));
+                    CHECK(l.threads * l.min_blocks_per_sm <= 1024);
+                    CHECK(l.smem_bytes <= 227 * 1024);
+                }
+    CHECK(count == 13 + 13 + 4 * 14 + 4 * 14);
 }
 
 template <int W> static void check_places(const wht_block_config &c, wht_order order) {

@@ -202,12 +202,11 @@ TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") 
 }
 
 TEST_CASE("conv1d.bwd_bct: lanes of a ring have words of their own, behind their halo") {
-    constexpr int stages = conv1d_bwd_bct_stages;
     for (const bool marked : {false, true})
         for (const int log_vec : {2, 3})
             for (const int taps : {2, 3, 4, 8, 32}) {
                 const bool fields = conv1d_bwd_bct_takes_fields(marked, taps);
-                const int parts = fields ? 3 : 2;
+                const int parts = fields ? 3 : 2, stages = conv1d_bwd_bct_stages(fields);
                 const int halo = conv1d_bwd_bct_halo(taps, log_vec);
                 const int part = conv1d_bwd_bct_part(taps, log_vec);
                 const int ring = conv1d_bwd_bct_ring(taps, log_vec, fields);

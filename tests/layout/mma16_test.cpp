@@ -1,10 +1,11 @@
 // wht.mma16: operands of the matrix products, and every instantiated size, type and access width.
 #include "lib/cuda/common/mma_layout.h"
-#include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/mma16_e4m3_layout.h"
 #include "tests/layout/tile_checks.h"
 
 #include <cstddef>
 #include <doctest/doctest.h>
+#include <map>
 #include <set>
 
 using namespace plait::impl;
@@ -256,4 +257,33 @@ TEST_CASE("wht.mma16: launch data") {
     CHECK_FALSE(wht_mma16_launch(scalar::f16, scalar::bf16, 12, true, &l));
     CHECK_FALSE(wht_mma16_launch(scalar::f16, scalar::f16, 6, true, &l));
     CHECK_FALSE(wht_mma16_launch(scalar::bf16, scalar::bf16, 16, true, &l));
+}
+
+TEST_CASE("wht.mma16_e4m3: what a group of results has in one warp, or in one block") {
+    for_each_config([](const wht_mma16_config &c) {
+        if (!c.vector) return;
+        for (int g = 0; g < 17; ++g) {
+            INFO(g);
+            // Of every aligned group: how many warps, and how many parts of a row, hold some of it.
+            bool warp = g <= c.log_n, part = g <= c.log_part, access = g >= 3;
+            std::map<uint32_t, std::set<int>> warps;
+            for (int w = 0; w < wht_mma16_warps(c); ++w)
+                for (int top = 0; top < 8; ++top)
+                    for (int lane = 0; lane < 32; ++lane)
+                        warps[(wht_mma16_store_thread(w, lane) | wht_mma16_store_item(c, top, 0)) >>
+                              g]
+                            .insert(w);
+            for (const auto &[group, of] : warps) warp = warp && of.size() == 1;
+            // More than the warp: only a row that is all of the block's tile.
+            const bool row = part && g == c.log_n && c.log_n == c.log_part;
+            const bool held = access && (row || (warp && (g <= 8 || c.log_warps == 0)));
+            CHECK(wht_mma16_e4m3_group(c, g) == held);
+        }
+        wht_launch l;
+        REQUIRE(wht_mma16_e4m3_launch(c.type, c.log_n, &l));
+        CHECK(l.persistent);
+        const int tops = 4 * wht_mma16_warps(c);
+        CHECK((l.smem_bytes + tops + 1024) * l.min_blocks_per_sm <= 228 * 1024);
+        CHECK(wht_mma16_grid(l, int64_t(1) << 62, 132) == 132 * l.min_blocks_per_sm);
+    });
 }

@@ -212,7 +212,7 @@ TEST_CASE("not supported names the nearest candidate and its rule") {
     says("wht:i32:b4:n1024:dya", "order=dyadic; needs natural");
     says("wht:i32:b64:n1536.h12p2", "n=1536 has a factor matrix; needs a power of two");
     says("wht:i32:b64:n1024:+signs", "signs is in use");
-    says("wht:c64:b64:n1024:+diag", "diag is in use");
+    says("wht:c64:b64:n1024:+diag:diag.s1024.1", "diag is in use");
     says("wht:f32:b4:b100:n1024:x.s204800.1024.1", "2 batch axes do not merge; needs one");
     says("wht:f32:n4:b3:n1024", "2 transformed axes do not merge; needs one");
     says("wht:f32:b100:n1024:x.s0.1", "rows of x overlap: row stride 0 is below n=1024");

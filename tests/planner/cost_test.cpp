@@ -247,6 +247,30 @@ TEST_CASE("sizes beyond any machine are refused before a sum overflows") {
         }
 }
 
+TEST_CASE("what is empty has its status word cleared, and nothing else") {
+    for (const named_profile &device : profiles())
+        for (const char *token :
+             {"wht:i32:b0:n8:+overflow", "wht:i64:n0:+overflow",
+              "wht:i64:b0:n8:adj:+signs+overflow", "wht:i32:b0:n24.h12p2:+overflow",
+              "wht:i32:n8:b0:seq:+overflow"}) {
+            INFO(token << " on " << device.name);
+            const problem p = problem_of(token);
+            for (const candidate &c : candidates_of(p.family)) {
+                if (c.backend != device.facts.backend || !c.applicable(p, device.facts).empty())
+                    continue;
+                INFO(c.name);
+                CHECK(c.estimate(p, device.facts).seconds > 0);
+                const pipeline steps = c.build(p, device.facts);
+                CHECK(steps.steps.size() == 1);
+                CHECK(steps.bytes_read() == 0);
+                CHECK(steps.bytes_written() == 4);
+                CHECK(steps.flops() == 0);
+            }
+            wisdom none;
+            choose(p, device.facts, {}, none, nullptr);
+        }
+}
+
 TEST_CASE("the definition never wins where a fast kernel applies, nor tiles over rows") {
     for (const std::string name : {"cpu_avx2_2c", "cpu_avx512_64c"})
         for (const std::string &token : corpus()) {
@@ -363,7 +387,7 @@ TEST_CASE("what stands around a transform is for the definition and for candidat
           "wht:b1:b4:n1024:y.f32", "wht:f32:b4:n1024:rows=100", "wht:f32:b4:n1024:adj:rows=100",
           "wht:f32:b4:n1024:+diag_in", "wht:c64:b4:n1024:+diag_mid", "wht:f32:b4:n1024:+amax",
           "wht:f32:b4:n1024:-y+amax", "wht:i32:b4:n1024:hist=9.0.1", "wht:f32:b4:n1024:y.e4m3",
-          "wht:f32:b4:n1024:group=128:+amax+scales:y.e4m3"}) {
+          "wht:bf16:b4:n1024:y.e4m3", "wht:f32:b4:n1024:group=128:+amax+scales:y.e4m3"}) {
         INFO(token);
         const problem p = problem_of(token);
         for (const candidate &c : candidates_of("wht")) {
@@ -371,7 +395,10 @@ TEST_CASE("what stands around a transform is for the definition and for candidat
             const bool cuda = c.backend == PLAIT_CUDA;
             const verdict v = c.applicable(p, profile_named(cuda ? "h200" : "cpu_avx512_64c"));
             const std::string name = c.name;
-            const bool rows = name == "wht.cuda.block_e4m3" && contains(token, "y.e4m3");
+            const bool rows =
+                (name == "wht.cuda.block_e4m3" && contains(token, "y.e4m3")) ||
+                (name == "wht.cuda.mma16_e4m3" && contains(token, "wht:bf16:b4:n1024:y.e4m3")) ||
+                (name == "wht.cuda.diagonal" && contains(token, "+diag_"));
             const bool around = name == "wht.cpu.around";
             CHECK((v == "") ==
                   (name == "wht.cpu.ref" || name == "wht.cuda.composed" || rows || around));

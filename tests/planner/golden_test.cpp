@@ -8,7 +8,7 @@
 #include "lib/cuda/wht/block_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
-#include "lib/cuda/wht/fused_layout.h"
+#include "lib/cuda/wht/diagonal_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
 #include "src/core/status.h"
@@ -55,6 +55,14 @@ std::string arguments(const step &s) {
                     " extra=", static_cast<int>(a.extra[0]), static_cast<int>(a.extra[1]),
                     " vector=", a.vector[0], a.vector[1]);
     }
+    if (s.kernel == "wht.diagonal") {
+        const auto a = args_of<wht_diagonal_args>(s);
+        std::string kinds;
+        for (const wht_diagonal_kind k : a.kind) kinds += text(static_cast<int>(k));
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " scale=", a.scale, " kinds=", kinds, " conjugate=", a.conjugate,
+                    " signs_out=", a.signs_out, " vector=", a.vector[0], a.vector[1]);
+    }
     if (s.kernel == "wht.cluster") {
         const auto a = args_of<wht_cluster_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
@@ -80,7 +88,7 @@ std::string arguments(const step &s) {
                     " digits=", a.digits, " chunks=", a.chunks, " ordered=", a.axes,
                     " scale=", a.scale);
     }
-    if (s.kernel == "wht.block_e4m3") {
+    if (s.kernel == "wht.block_e4m3" || s.kernel == "wht.mma16_e4m3") {
         const auto a = args_of<wht_block_e4m3_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " log_group=", a.log_group, " scale=", a.scale);

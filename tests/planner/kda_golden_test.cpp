@@ -27,8 +27,10 @@ std::string plan_of(const std::string &token, const profile &device) {
     for (const ranked &r : rank(p, device, {}, none)) {
         if (r.what->backend != device.backend) continue;
         solved |= r.refusal.empty();
-        // The reasons for which a legal call may have no plan: f64 on a device, and memory.
+        // The reasons for which a legal call may have no plan: f64 on a device, a reserve where no
+        // candidate has records, and memory.
         excused |= contains(r.refusal, " is f64; the arithmetic of kda on CUDA is f32") ||
+                   contains(r.refusal, "role=reserve is in use, and it ") ||
                    contains(r.refusal, " bytes; the device has ");
     }
     if (!p.empty && !solved) {

@@ -55,6 +55,49 @@ TEST_CASE("wisdom: the files that are shipped") {
     const profile &h200 = profile_named("h200");
     const choice by = choose(problem_of("wht:bf16:b128:n8192"), h200, {}, w, nullptr);
     CHECK(by.source == choice_source::wisdom);
+
+    const std::string generic =
+        read_file(golden_path("../../benchmarks/results/GENERIC_CPU/wisdom.txt"));
+    const wisdom::loaded more = w.load(generic);
+    CHECK(more.skipped == 0);
+    CHECK(more.loaded + 1 == std::count(generic.begin(), generic.end(), '\n'));
+    for (const char *cpu : {"cpu_avx2_2c", "cpu_avx512_64c"})
+        for (const char *token : {"wht:f32:b1024:n4096", "wht:f64:n1048576"})
+            CHECK(choose(problem_of(token), profile_named(cpu), {}, w, nullptr).source ==
+                  choice_source::generic);
+}
+
+TEST_CASE("wisdom: times of a generic CPU say who is faster where the device has none") {
+    const std::string rows = "wht:f32:b64:n4096", level = "cpu/AVX2/generic";
+    const profile &cpu = profile_named("cpu_avx2_2c");
+    CHECK(cpu.generic_fingerprint() == level);
+    CHECK(profile_named("h200").generic_fingerprint().empty());
+    const problem p = problem_of(rows);
+    wisdom w;
+    CHECK(choose(p, cpu, {}, w, nullptr).source == choice_source::estimate);
+    preferences only;
+    only.wisdom_only = true;
+    CHECK(contains(sentence_of(PLAIT_ERR_NO_WISDOM, [&] { choose(p, cpu, only, w, nullptr); }),
+                   rows));
+    for (const bool lines_win : {true, false}) {
+        w.clear();
+        w.record(rows, level, candidate_named("wht.cpu.lines"), lines_win ? 1e-6 : 2e-6);
+        w.record(rows, level, candidate_named("wht.cpu.simd"), lines_win ? 2e-6 : 1e-6);
+        for (const preferences &pref : {preferences{}, only}) {
+            const choice c = choose(p, cpu, pref, w, nullptr);
+            CHECK(c.source == choice_source::generic);
+            CHECK(c.what->name == std::string(lines_win ? "wht.cpu.lines" : "wht.cpu.simd"));
+            CHECK(!c.measured); // it is no time of this device
+        }
+    }
+    // Other instructions, and any time of the device itself.
+    CHECK(choose(p, profile_named("cpu_avx512_64c"), {}, w, nullptr).source ==
+          choice_source::estimate);
+    w.record(rows, cpu.fingerprint(), candidate_named("wht.cpu.lines"), 1.0);
+    const choice own = choose(p, cpu, {}, w, nullptr);
+    CHECK(own.source == choice_source::wisdom);
+    CHECK(own.what->name == std::string("wht.cpu.lines"));
+    CHECK(own.measured == 1.0);
 }
 
 TEST_CASE("wisdom: merging keeps the smaller time") {

@@ -166,10 +166,28 @@ plait_status make_desc(const kda_call &c, desc_ptr &desc) {
         if (off != 0 && left < 16)
             set(true, [&, r = role] { return plait_desc_set_alignment(raw, r, left); });
     }
+    set(c.reserve, [&] { return plait_desc_use(raw, PLAIT_RESERVE, 1); });
     set(c.alias, [&] { return plait_desc_set_alias(raw, PLAIT_STATE_OUT, PLAIT_STATE_IN); });
     set(true, [&] { return plait_desc_check(raw); });
     if (s == PLAIT_OK) desc = std::move(made);
     return s;
+}
+
+kda_call forward_of(const kda_call &backward) {
+    kda_call c = backward;
+    c.direction = PLAIT_FORWARD;
+    c.dropped.clear();
+    if (backward.drops(PLAIT_A_LOG)) c.dropped = {PLAIT_A_LOG};
+    if (!c.varlen && !c.slots)
+        c.used.erase(std::remove(c.used.begin(), c.used.end(), PLAIT_STATUS), c.used.end());
+    const auto forget = [](auto &map) {
+        for (auto at = map.begin(); at != map.end();)
+            at = is_gradient(at->first) ? map.erase(at) : std::next(at);
+    };
+    forget(c.types);
+    forget(c.strides);
+    forget(c.offsets);
+    return c;
 }
 
 desc_ptr desc_of(const kda_call &call) {

@@ -48,6 +48,7 @@ struct kda_call {
     std::vector<plait_role> used;                      ///< DT_BIAS, STATE_IN, STATE_OUT, STATUS
     std::vector<plait_role> dropped;                   ///< gradients, A_LOG
     bool alias = false;                                ///< STATE_OUT@STATE_IN
+    bool reserve = false;
     std::map<plait_role, plait_dtype> types;
     std::map<plait_role, std::vector<int64_t>> strides; ///< as plait_desc_set_strides takes them
     std::map<plait_role, int64_t> offsets; ///< elements between a multiple of 256 bytes and a base
@@ -70,6 +71,8 @@ struct kda_call {
 /// Status of the first refusal of constructor, setters and check; `desc` is then null. Alignments
 /// follow from the offsets.
 plait_status make_desc(const kda_call &call, desc_ptr &desc);
+/// The forward whose gradients a call computes.
+kda_call forward_of(const kda_call &backward);
 /// For calls that are legal: throws with plait's sentence.
 desc_ptr desc_of(const kda_call &call);
 
@@ -77,6 +80,7 @@ struct kda_inputs {
     std::map<plait_role, kda_array> arrays; ///< also what STATE_OUT holds before the call
     std::vector<int64_t> offsets;
     std::vector<int32_t> slot;
+    bytes reserve; ///< of a backward that reads it
 
     const kda_array &operator[](plait_role role) const { return arrays.at(role); }
 };

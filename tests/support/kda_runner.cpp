@@ -52,8 +52,14 @@ kda_bound::kda_bound(const kda_call &call, const plait_desc *desc, const plait_p
     for (int x = 0; x < count; ++x) {
         tensor t;
         plait_desc_tensor(desc, x, &t.role, &t.access, &t.type, nullptr, nullptr, nullptr);
-        const auto n = call.shape(t.role), s = call.steps(t.role);
         int64_t span = 0;
+        if (t.role == PLAIT_RESERVE) {
+            size_t size = 0;
+            plait_plan_reserve_size(plan, &size);
+            for (span = 0; span < static_cast<int64_t>(size); ++span) t.at.push_back(span);
+        }
+        const auto n = t.role == PLAIT_RESERVE ? std::array<int64_t, 4>{} : call.shape(t.role);
+        const auto s = t.role == PLAIT_RESERVE ? n : call.steps(t.role);
         for (int64_t i = 0; i < n[0]; ++i)
             for (int64_t j = 0; j < n[1]; ++j)
                 for (int64_t k = 0; k < n[2]; ++k)
@@ -90,6 +96,7 @@ void kda_bound::put(const kda_inputs &in) {
 }
 
 bytes kda_bound::image_of(const tensor &t, const kda_inputs &in) const {
+    if (t.role == PLAIT_RESERVE && !in.reserve.empty()) return in.reserve;
     bytes image(t.buffer->size(), static_cast<std::byte>(poison_of(t.type)));
     const auto a = in.arrays.find(t.role);
     if (a != in.arrays.end()) {
@@ -121,8 +128,16 @@ std::vector<double> kda_bound::values(plait_role role) const {
 std::vector<plait_role> kda_bound::written() const {
     std::vector<plait_role> roles;
     for (const tensor &t : tensors_)
-        if ((t.access & PLAIT_WRITE) && t.role != PLAIT_STATUS) roles.push_back(t.role);
+        if ((t.access & PLAIT_WRITE) && t.role != PLAIT_STATUS && t.role != PLAIT_RESERVE)
+            roles.push_back(t.role);
     return roles;
+}
+
+bytes kda_bound::reserve() const {
+    target().wait();
+    for (const tensor &t : tensors_)
+        if (t.role == PLAIT_RESERVE) return t.buffer->get();
+    return {};
 }
 
 kda_outcome kda_bound::outcome() const {
@@ -189,6 +204,41 @@ kda_outcome run(const kda_call &call, const kda_inputs &in, const candidate &by)
         out.fault = e.what();
     }
     return out;
+}
+
+bytes reserve_by(const kda_call &backward, const kda_inputs &in, const candidate &writer,
+                 std::string &fault) {
+    try {
+        const kda_call call = forward_of(backward);
+        kda_inputs given = in;
+        if (call.uses(PLAIT_STATE_OUT))
+            given.arrays[PLAIT_STATE_OUT] = kda_array(call.shape(PLAIT_STATE_OUT));
+        const desc_ptr desc = desc_of(call);
+        const plan_ptr plan = plan_by(writer.name, desc.get());
+        kda_bound bound(call, desc.get(), plan.get(), given);
+        if (bound.execute() != PLAIT_OK) {
+            fault = std::string("execute: ") + plait_last_error();
+            return {};
+        }
+        const kda_outcome out = bound.outcome();
+        fault = out.fault;
+        if (fault.empty()) fault = judge(call, kda_reference(call, given), out, writer).wrong;
+        if (on_device()) note_steps(plan.get());
+        return fault.empty() ? bound.reserve() : bytes{};
+    } catch (const std::exception &e) {
+        fault = e.what();
+        return {};
+    }
+}
+
+candidate reader_of(const kda_call &backward, const candidate &reader) {
+    candidate by = reader;
+    for (const plait_role role : backward.floating())
+        if (role != PLAIT_DO && role != PLAIT_DSTATE_OUT && backward.reads(role) &&
+            backward.type(role) == PLAIT_F64)
+            return by; // states are f64
+    if (by.narrowest == "exact") by.narrowest = "f32";
+    return by;
 }
 
 kda_verdict judge(const kda_call &call, const kda_results &ref, const kda_outcome &out,

@@ -32,6 +32,7 @@ public:
     /// "" or what was written that is not ours to write; waits for the device.
     std::string damage() const;
     std::vector<plait_role> written() const; ///< floating tensors
+    bytes reserve() const;                   ///< all of it; none where it is not in use
 
 private:
     struct tensor {
@@ -56,6 +57,13 @@ std::vector<candidate> candidates_for(const kda_call &call);
 
 /// Plan, poison, execute, look at everything.
 kda_outcome run(const kda_call &call, const kda_inputs &in, const candidate &by);
+
+/// What the forward of a backward call leaves in its reserve by this candidate, whose results are
+/// judged too. Empty behind a fault, which `fault` then says.
+bytes reserve_by(const kda_call &backward, const kda_inputs &in, const candidate &writer,
+                 std::string &fault);
+/// How a reader is judged that finds states of a narrower type than its own.
+candidate reader_of(const kda_call &backward, const candidate &reader);
 
 struct kda_verdict {
     std::string wrong; ///< "" or the first tensor that is beyond its bound

@@ -17,7 +17,8 @@ int64_t any_count(dice &d) {
 }
 
 bool is_index(plait_role role) {
-    return role == PLAIT_SLOTS || role == PLAIT_CU_SEQLENS || role == PLAIT_STATUS;
+    return role == PLAIT_SLOTS || role == PLAIT_CU_SEQLENS || role == PLAIT_STATUS ||
+           role == PLAIT_RESERVE;
 }
 bool is_state(plait_role role) {
     return (role & 255) == PLAIT_STATE_IN || (role & 255) == PLAIT_STATE_OUT;
@@ -44,15 +45,15 @@ bool is_required(plait_role role) {
 
 const std::vector<plait_role> &kda_roles(plait_direction direction) {
     static const std::vector<plait_role> forward = {
-        PLAIT_Q,     PLAIT_K,          PLAIT_V,       PLAIT_G,        PLAIT_BETA,
-        PLAIT_O,     PLAIT_A_LOG,      PLAIT_DT_BIAS, PLAIT_STATE_IN, PLAIT_STATE_OUT,
-        PLAIT_SLOTS, PLAIT_CU_SEQLENS, PLAIT_STATUS};
+        PLAIT_Q,         PLAIT_K,     PLAIT_V,          PLAIT_G,       PLAIT_BETA,
+        PLAIT_O,         PLAIT_A_LOG, PLAIT_DT_BIAS,    PLAIT_RESERVE, PLAIT_STATE_IN,
+        PLAIT_STATE_OUT, PLAIT_SLOTS, PLAIT_CU_SEQLENS, PLAIT_STATUS};
     static const std::vector<plait_role> backward = {
-        PLAIT_Q,          PLAIT_K,         PLAIT_V,       PLAIT_G,        PLAIT_BETA,
-        PLAIT_O,          PLAIT_A_LOG,     PLAIT_DT_BIAS, PLAIT_STATE_IN, PLAIT_STATE_OUT,
-        PLAIT_CU_SEQLENS, PLAIT_STATUS,    PLAIT_DQ,      PLAIT_DK,       PLAIT_DV,
-        PLAIT_DG,         PLAIT_DBETA,     PLAIT_DO,      PLAIT_DA_LOG,   PLAIT_DDT_BIAS,
-        PLAIT_DSTATE_IN,  PLAIT_DSTATE_OUT};
+        PLAIT_Q,         PLAIT_K,          PLAIT_V,         PLAIT_G,       PLAIT_BETA,
+        PLAIT_O,         PLAIT_A_LOG,      PLAIT_DT_BIAS,   PLAIT_RESERVE, PLAIT_STATE_IN,
+        PLAIT_STATE_OUT, PLAIT_CU_SEQLENS, PLAIT_STATUS,    PLAIT_DQ,      PLAIT_DK,
+        PLAIT_DV,        PLAIT_DG,         PLAIT_DBETA,     PLAIT_DO,      PLAIT_DA_LOG,
+        PLAIT_DDT_BIAS,  PLAIT_DSTATE_IN,  PLAIT_DSTATE_OUT};
     return direction == PLAIT_FORWARD ? forward : backward;
 }
 
@@ -114,6 +115,10 @@ const std::vector<std::string> &kda_corpus() {
         "+dt_bias+state_in+state_out-dstate_in",
         "kda.bwd:f32:b1:t9:h2:k3:v5:gate=bounded.-5:+dt_bias-dq-da_log",
         "kda.bwd:f32:b1:t9:h2:k3:v5:gate=bounded.-5:-a_log:do.s0.0.0.0",
+        "kda.fwd:bf16:b1:t8192:h16:k128:v128:gate=bounded.-5:beta=logit.1:norm=1e-06:state=vk:"
+        "reserve=chunk64:+state_out",
+        "kda.bwd:bf16:b1:t8192:h8:hv32:k128:v128:gate=log:seqs=17.4096:reserve=chunk64:g.f32",
+        "kda.bwd:f32:b1:t9:h2:k3:v5:gate=log:reserve=chunk64:+status",
     };
     return tokens;
 }

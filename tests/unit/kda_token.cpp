@@ -25,6 +25,7 @@ std::vector<int64_t> numbers(const kda_problem &p) {
                                 p.pooled,
                                 p.alias,
                                 p.status,
+                                p.reserve,
                                 static_cast<int64_t>(p.index),
                                 p.pad,
                                 p.batch,
@@ -154,6 +155,10 @@ TEST_CASE("kda: a token that can be understood is answered with its canonical fo
          "kda.fwd:f32:b2:t8:h1:k4:v4:gate=log:norm=1e-06"},
         {"kda.fwd:f32:b2:t8:h1:k4:v4:gate=softplus:+a_log",
          "kda.fwd:f32:b2:t8:h1:k4:v4:gate=softplus"},
+        {"kda.fwd:f32:b2:t8:h1:k4:v4:gate=log:+reserve",
+         "kda.fwd:f32:b2:t8:h1:k4:v4:gate=log:reserve=chunk64"},
+        {"kda.bwd:f32:b1:t8:h1:k4:v4:gate=log:reserve=chunk64:seqs=2.8:reserve.a256",
+         "kda.bwd:f32:b1:t8:h1:k4:v4:gate=log:seqs=2.8:reserve=chunk64"},
         {"kda.fwd:f32:b2:t8:h1:k4:v4:gate=log:q.bf16", "kda.fwd:bf16:b2:t8:h1:k4:v4:gate=log"},
     };
     for (const auto &r : rows) {
@@ -193,6 +198,11 @@ TEST_CASE("kda: a token that makes no sense is refused at its place") {
         {"kda.fwd:f32:b1:t1:h1:k1:v1:state=kk", "is no orientation of states: kv or vk"},
         {"kda.fwd:f32:b1:t1:h1:k1:v1:seqs=3", "is not two numbers with a dot between them"},
         {"kda.fwd:f32:b1:t1:h1:k1:v1:slots=3.99999999999", "has a pad slot beyond 32 bits"},
+        {"kda.fwd:f32:b1:t1:h1:k1:v1:reserve=chunk16", "is no layout of a reserve: chunk64"},
+        {"kda.fwd:f32:b1:t1:h1:k1:v1:reserve=chunk64:reserve=chunk64",
+         "is a second option of one kind"},
+        {"kda.fwd:f32:b1:t1:h1:k1:v1:reserve=chunk64:reserve.f32",
+         "is refused: dtype=f32 is no type of reserve; possible: i8"},
         {"kda.fwd:f32:b1:t1:h1:k1:v1:silu", "is no option or role of kda.fwd"},
         {"kda.fwd:f32:b1:t1:h1:k1:v1:+bias", "is refused: role=bias is no role of kda.fwd"},
     };

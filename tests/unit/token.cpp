@@ -143,7 +143,8 @@ TEST_CASE("a token that makes no sense is refused at its place") {
         {"wht:f32:n8 ", "token[10]=0x20 is none of the characters"},
         {"wht:f32:n8\n", "token[10]=0xa is none of the characters"},
         {"wht:f32:n\xc3\xa4", "token[9]=0xc3 is none of the characters"},
-        {"wht:f8:n8", "token[4]=\"f8\" is no type; types: f16 bf16 f32"},
+        {"wht:f8:n8", "token[4]=\"f8\" is no type; types: f64 f32 f16 bf16 e4m3 c128 c64 "
+                      "i32 i64 i8 i16 b1"},
         {"wht:e4m3:n8", "token[4]=\"e4m3\" is refused: dtype=e4m3 is no type of x"},
         // numbers
         {"wht:f32:n-8", "token[8]=\"n-8\" has a negative length"},

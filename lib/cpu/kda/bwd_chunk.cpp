@@ -6,7 +6,8 @@
 //   D_ij k_j E + sum_m (P_mi q_m + D_mi k_m) E dg_r = sums of products that straddle r: of states,
 //   of states with rows, of rows; no subtraction dS = diag(e^G of all) dS + q+^T do - k+^T dv Work
 //   one head of q and k at a time, its value heads over all sequences; forward runs first and
-//            keeps a state every sqrt(chunks) chunks, then chunks go from the last to the first.
+//            keeps a state every sqrt(chunks) chunks, where no reserve has one every four; then
+//            chunks go from the last to the first.
 //   Threads  over heads. The bits do not depend on the number of threads: sums of a_log and dt_bias
 //            are those of one thread, in f64 over chunks.
 //   Numbers  f32 between load and store; the norm and its adjoint in f64.
@@ -16,6 +17,7 @@
 
 #include "lib/cpu/kda/chunk_args.h"
 #include "lib/cpu/kda/kda_args.h"
+#include "lib/cpu/kda/reserve.h"
 #include "lib/cpu/sequences.h"
 
 #include <algorithm>
@@ -80,8 +82,8 @@ public:
         const auto copy = [&](const float *from, float *to) {
             std::copy(from, from + lay.state, to);
         };
-        one.load_state(p.state_in, one.a.state_in, b.states);
-        for (int64_t c = 0; c < chunks; ++c) {
+        if (!one.reserve.read()) one.load_state(p.state_in, one.a.state_in, b.states);
+        for (int64_t c = 0; c < chunks && !one.reserve.read(); ++c) {
             if (c % m == 0) copy(b.states, b.kept + c / m * lay.state);
             if (c / m == (chunks - 1) / m) break; // the last of them are computed below
             step(c, b.states);
@@ -89,7 +91,10 @@ public:
         one.load_state(p.dstate_out, one.a.dstate_out, b.ds);
         for (int64_t from = (chunks - 1) / m * m; chunks > 0 && from >= 0; from -= m) {
             const int64_t to = std::min(chunks, from + m);
-            copy(b.kept + from / m * lay.state, b.states);
+            if (one.reserve.read())
+                get_kept(from / m);
+            else
+                copy(b.kept + from / m * lay.state, b.states);
             for (int64_t c = from; c + 1 < to; ++c) {
                 float *state = b.states + (c - from) * lay.state;
                 copy(state, state + lay.state);
@@ -108,6 +113,11 @@ private:
     const chunk &w;
     adjoint_buffers &b;
     int64_t K, V;
+
+    void get_kept(int64_t chunk) const {
+        std::fill(b.states, b.states + one.lay.state, 0.0f); // what is padded
+        one.reserve.get(chunk, b.states, V);
+    }
 
     void chunk_at(int64_t t, int64_t count, const float *state, double *sums) const {
         one.load_tokens(t, count);
@@ -295,7 +305,7 @@ void backward(const kda_args &a, const kda_chunk_layout &lay, const sequence_tab
         std::fill(b.sum_q, b.sum_q + s.length * lay.dim_k, 0.0f);
         std::fill(b.sum_k, b.sum_k + s.length * lay.dim_k, 0.0f);
         for (int64_t x = 0; x < p.group(); ++x) {
-            const head one(a, lay, s, first + x, buffers);
+            const head one(a, lay, table, n, first + x, buffers);
             if (s.live)
                 adjoint(one, b).run(b.sums + x * each);
             else
@@ -358,7 +368,7 @@ void kda_bwd_chunk(const void *arguments, int threads) {
     const kda_args &a = *static_cast<const kda_args *>(arguments);
     const kda_chunk_layout lay(a.problem);
     const sequence_table table(kda_rules(a.problem), {a.cu_seqlens, a.slots, a.status}, a.scratch,
-                               INT64_MAX);
+                               kda_reserve_piece(a.problem));
     char *scratch = static_cast<char *>(a.scratch) + kda_table_bytes(a.problem);
     const auto part = HWY_DYNAMIC_DISPATCH(kda_backward_part);
     // OpenMP would allocate a team even for one thread.

@@ -15,6 +15,7 @@
 
 #    include "lib/cpu/kda/chunk_args.h"
 #    include "lib/cpu/kda/kda_args.h"
+#    include "lib/cpu/kda/reserve.h"
 #    include "lib/cpu/scalars.h"
 #    include "lib/cpu/sequences.h"
 
@@ -191,10 +192,11 @@ struct chunk {
 /// One value head of one sequence.
 class head {
 public:
-    head(const kda_args &args, const kda_chunk_layout &layout, const sequence_span &span,
-         int64_t value_head, chunk &buffers)
-        : a(args), p(args.problem), lay(layout), s(span), w(buffers), hv(value_head),
-          h(value_head / p.group()), scale(static_cast<float>(p.scale)), rate(1) {
+    head(const kda_args &args, const kda_chunk_layout &layout, const sequence_table &table,
+         int64_t n, int64_t value_head, chunk &buffers)
+        : a(args), p(args.problem), lay(layout), s(table.span(n)), w(buffers), hv(value_head),
+          h(value_head / p.group()), reserve(args, table.first_piece(n), value_head),
+          scale(static_cast<float>(p.scale)), rate(1) {
         if (p.a_log.used())
             rate = static_cast<float>(
                 std::exp(load_f64(p.a_log.type, a.a_log, place(p.a_log, 0, 0, hv))));
@@ -206,6 +208,7 @@ public:
     sequence_span s;
     chunk &w;
     int64_t hv, h;
+    reserve_states reserve;
     float scale, rate;
 
     /// Tokens [t, t + count) of the sequence.

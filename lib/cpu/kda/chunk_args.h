@@ -1,6 +1,7 @@
 // How kda.fwd_chunk and kda.bwd_chunk cut their work, and their scratch.
 #pragma once
 
+#include "lib/common/kda_reserve.h"
 #include "lib/cpu/kda/sequences_layout.h"
 
 #include <cmath>
@@ -39,7 +40,8 @@ struct kda_chunk_layout {
         // The square root: as many states between two kept ones as are kept.
         group = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(chunks))));
         if (group < 1) group = 1;
-        marks = chunks / group + 1;
+        if (p.reserve) group = kda_reserve_rows / kda_chunk;
+        marks = p.reserve ? 0 : chunks / group + 1; // else the reserve has them
         rows = backward ? longest : 0;
         sums = backward ? p.group() * (p.dim_k + 1) : 0;
         const int64_t states = backward ? marks + group + 2 : 1;

@@ -11,6 +11,7 @@
 
 #include "lib/cpu/kda/chunk_args.h"
 #include "lib/cpu/kda/kda_args.h"
+#include "lib/cpu/kda/reserve.h"
 #include "lib/cpu/sequences.h"
 
 #include <algorithm>
@@ -37,6 +38,8 @@ void forward(const head &one, float *state) {
     }
     one.load_state(p.state_in, one.a.state_in, state);
     for (int64_t t = 0; t < one.s.length; t += C) {
+        if (one.reserve.written() && t % kda_reserve_rows == 0)
+            one.reserve.put(t / kda_reserve_rows, state, V);
         const int64_t count = std::min(C, one.s.length - t);
         one.load_tokens(t, count);
         one.solve(state);
@@ -66,8 +69,7 @@ void kda_forward_part(const kda_args &a, const sequence_table &table, const kda_
     const kda_simd::range items(table.count() * p.value_heads, tid, team);
     for (int64_t i = items.begin; i < items.end; ++i)
         kda_simd::forward(
-            kda_simd::head(a, lay, table.span(i / p.value_heads), i % p.value_heads, buffers),
-            state);
+            kda_simd::head(a, lay, table, i / p.value_heads, i % p.value_heads, buffers), state);
 }
 
 } // namespace HWY_NAMESPACE
@@ -90,7 +92,8 @@ void kda_fwd_chunk(const void *arguments, int threads) {
     const kda_args &a = *static_cast<const kda_args *>(arguments);
     const kda_chunk_layout lay(a.problem);
     const sequence_table table(kda_rules(a.problem), {a.cu_seqlens, a.slots, a.status}, a.scratch,
-                               INT64_MAX);
+                               kda_reserve_piece(a.problem));
+    put_reserve_header(a);
     char *scratch = static_cast<char *>(a.scratch) + kda_table_bytes(a.problem);
     const auto part = HWY_DYNAMIC_DISPATCH(kda_forward_part);
     // OpenMP would allocate a team even for one thread.

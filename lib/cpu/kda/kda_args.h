@@ -17,6 +17,7 @@ struct kda_args {
     void *o;
     const void *a_log;
     const void *dt_bias;
+    void *reserve; ///< backward reads it
     const void *state_in;
     void *state_out; ///< may be state_in
     const int32_t *slots;

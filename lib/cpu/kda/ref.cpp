@@ -1,7 +1,8 @@
 // kda.ref: the definition in float64, token by token, for every problem: forward and its adjoint.
 //   Work     one value head of one sequence at a time; its state is a matrix of doubles. Backward
-//            first runs forward and keeps a state every sqrt(length) tokens, then takes these
-//            chunks from the last to the first, with the states of one chunk.
+//            first runs forward and keeps a state every sqrt(length) tokens, or finds one every 64
+//            in the reserve, then takes these chunks from the last to the first, with the states of
+//            one chunk.
 //   Threads  forward over (sequence, value head); backward over heads, so that dq, dk and the sums
 //            of a_log and dt_bias are those of one thread, in the order of value heads, sequences
 //            and tokens. The bits do not depend on the number of threads.
@@ -9,6 +10,7 @@
 #include "lib/cpu/kda/kda_args.h"
 #include "lib/cpu/kda/kda_kernels.h"
 #include "lib/cpu/kda/ref_args.h"
+#include "lib/cpu/kda/reserve.h"
 #include "lib/cpu/scalars.h"
 #include "lib/cpu/sequences.h"
 
@@ -88,14 +90,18 @@ struct workspace {
 /// One value head of one sequence.
 class head {
 public:
-    head(const kda_args &args, const sequence_span &span, int64_t value_head, workspace &scratch)
-        : a(args), p(args.problem), s(span), w(scratch), hv(value_head), h(value_head / p.group()),
+    head(const kda_args &args, const sequence_table &all, int64_t n, int64_t value_head,
+         workspace &scratch)
+        : a(args), p(args.problem), s(all.span(n)), w(scratch), hv(value_head),
+          h(value_head / p.group()), reserve(args, all.first_piece(n), value_head),
           rate(p.a_log.used() ? std::exp(read(p.a_log, a.a_log, 0, 0, hv)[0]) : 1) {}
 
     void forward() const {
         if (s.live) {
             load_state(p.state_in, a.state_in, w.state);
             for (int64_t t = 0; t < s.length; ++t) {
+                if (reserve.written() && t % kda_reserve_rows == 0)
+                    reserve.put(t / kda_reserve_rows, w.state, p.dim_v);
                 load_token(t);
                 advance(w.state, w.state);
                 const out_line o = write(p.o, a.o, s.row, s.begin + t, hv);
@@ -112,8 +118,8 @@ public:
     /// dv, dg, dbeta and dstate_in; adds to w.dq and w.dk, and to `sums` of this value head.
     void backward(const kda_ref_layout &lay, double *sums) const {
         const int64_t chunks = (s.length + lay.chunk - 1) / lay.chunk;
-        load_state(p.state_in, a.state_in, w.state);
-        for (int64_t t = 0; t < s.length; ++t) {
+        if (!reserve.read()) load_state(p.state_in, a.state_in, w.state);
+        for (int64_t t = 0; t < s.length && !reserve.read(); ++t) {
             if (t % lay.chunk == 0)
                 std::copy(w.state, w.state + lay.state, w.marks + t / lay.chunk * lay.state);
             if (t / lay.chunk + 1 == chunks) break;
@@ -123,7 +129,10 @@ public:
         load_state(p.dstate_out, a.dstate_out, w.dstate);
         for (int64_t c = chunks; c-- > 0;) {
             const int64_t from = c * lay.chunk, to = std::min(s.length, from + lay.chunk);
-            std::copy(w.marks + c * lay.state, w.marks + (c + 1) * lay.state, w.state);
+            if (reserve.read())
+                reserve.get(c, w.state, p.dim_v);
+            else
+                std::copy(w.marks + c * lay.state, w.marks + (c + 1) * lay.state, w.state);
             for (int64_t t = from; t < to; ++t) {
                 load_token(t);
                 double *before = w.state + (t - from) * lay.state;
@@ -145,6 +154,7 @@ private:
     sequence_span s;
     workspace &w;
     int64_t hv, h;
+    reserve_states reserve;
     double rate; ///< A of the gate
 
     void load_token(int64_t t) const {
@@ -302,7 +312,7 @@ public:
             std::fill(w.dq, w.dq + s.length * p.dim_k, 0.0);
             std::fill(w.dk, w.dk + s.length * p.dim_k, 0.0);
             for (int64_t x = 0; x < p.group(); ++x) {
-                const head one(a, s, first + x, w);
+                const head one(a, all, n, first + x, w);
                 if (s.live)
                     one.backward(lay, w.sums + x * (p.dim_k + 1));
                 else
@@ -368,7 +378,7 @@ void run(const kda_args &a, const sequence_table &all, const kda_ref_layout &lay
         if (p.value_heads == 0) return;
         const range items(all.count() * p.value_heads, tid, team);
         for (int64_t i = items.begin; i < items.end; ++i)
-            head(a, all.span(i / p.value_heads), i % p.value_heads, w).forward();
+            head(a, all, i / p.value_heads, i % p.value_heads, w).forward();
         return;
     }
     const range heads(p.heads, tid, team);
@@ -384,7 +394,8 @@ void run(const kda_args &a, const sequence_table &all, const kda_ref_layout &lay
 void kda_ref(const void *arguments, int threads) {
     const kda_args &a = *static_cast<const kda_args *>(arguments);
     const sequence_table all(kda_rules(a.problem), {a.cu_seqlens, a.slots, a.status}, a.scratch,
-                             INT64_MAX);
+                             kda_reserve_piece(a.problem));
+    put_reserve_header(a);
     const kda_ref_layout lay(a.problem);
     double *scratch =
         reinterpret_cast<double *>(static_cast<char *>(a.scratch) + kda_table_bytes(a.problem));

@@ -1,6 +1,7 @@
 // Scratch of the kernel kda.ref.
 #pragma once
 
+#include "lib/common/kda_reserve.h"
 #include "lib/cpu/kda/sequences_layout.h"
 
 #include <cmath>
@@ -21,7 +22,8 @@ struct kda_ref_layout {
         // The square root of the length: as many states between two kept ones as are kept.
         chunk = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(longest))));
         if (chunk < 1) chunk = 1;
-        marks = backward ? longest / chunk + 1 : 0;
+        if (p.reserve) chunk = kda_reserve_rows; // which has what is kept
+        marks = backward && !p.reserve ? longest / chunk + 1 : 0;
         slice = INT64_MAX;
         constexpr int64_t most = int64_t{1} << 28; // of an extent: products stay within 64 bits
         if (p.dim_k > most || p.dim_v > most || longest > (int64_t{1} << 40) || p.group() > most)

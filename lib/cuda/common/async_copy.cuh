@@ -97,6 +97,20 @@ __device__ __forceinline__ void async_copy(shared_at to, const void *from, bool 
 #endif
 }
 
+/// The first `bytes` of 16, zeros behind them; nothing is read where there are none.
+__device__ __forceinline__ void async_copy_front(shared_at to, const void *from, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+#else
+    uint32_t words[4] = {0, 0, 0, 0};
+    for (int i = 0; i < bytes / 2; ++i)
+        words[i / 2] |= static_cast<uint32_t>(__ldg(static_cast<const uint16_t *>(from) + i))
+                        << (16 * (i % 2));
+    for (int i = 0; i < 4; ++i) store_shared(to + 4 * i, words[i]);
+#endif
+}
+
 /// The same for threads that are `asked`, without a branch.
 template <int Bytes>
 __device__ __forceinline__ void async_copy(shared_at to, const void *from, bool there, bool asked) {

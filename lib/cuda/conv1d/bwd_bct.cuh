@@ -2,17 +2,17 @@
 //   g = dy * silu'(pre);  dx[p] = sum_j w[K-1-j] g[p+j];  dw[k] = sum g[t] x[t-(K-1)+k]
 // Lanes, tokens and who walks what: bwd_bct_layout.h. A warp's walk goes from the last tile of a
 // row to the first, through rows, channels and items without a break: tiles come through a ring of
-// asynchronous copies, three on their way; g behind a tile comes from the lanes behind and, in
-// registers, from the tile before. Tiles are plain, at an edge (masks by element), masked (some
-// tap does not count) or special (unaligned tensors, weights that are not finite, borders). Ids and
-// packed sequences: up to four taps fields of conv1d.bwd_marks, copied with the tile, say which
-// taps count; beyond that, and with states, tokens at a border add nothing to dw, and
-// conv1d.bwd_bct_fix writes what they make wrong. Sums of dw meet in shared memory; where a channel
-// is one item its block writes dw, else conv1d.bwd_reduce follows. f32 sums, one rounding. Bytes:
-// x, dy, dx once (r = 1.5 copies), a byte of fields a token from L1. Instructions an element (bf16,
-// K = 4, SiLU): 34 in the middle of rows, with fields 36, in masked tiles 46. Measured on an H200,
-// time against a copy: 1.70 (rows of 4096), 1.90 (10240 rows of 2048). Not for f64, mixed types of
-// x, dy, dx, or K > 32 (conv1d.bwd_any).
+// asynchronous copies, a group of them asked for at once; g behind a tile comes from the lanes
+// behind and, in registers, from the tile before. Tiles are plain, at an edge (zeros behind a row
+// by the copy, masks in front of it), masked (some tap does not count) or special (unaligned
+// tensors, weights that are not finite, borders). Ids and packed sequences: up to four taps fields
+// of conv1d.bwd_marks, copied with the tile, say which taps count; beyond that, and with states,
+// tokens at a border add nothing to dw, and conv1d.bwd_bct_fix writes what they make wrong. Sums of
+// dw meet in shared memory; where a channel is one item its block writes dw, else
+// conv1d.bwd_reduce follows. f32 sums, one rounding. Bytes: x, dy, dx once (r = 1.5 copies), a byte
+// of fields a token from L1. Instructions of a plain tile's lane (8 of bf16, K = 4, SiLU): 224,
+// with fields 240, and 15 for its share of a group. Not for f64, mixed types of x, dy, dx, or K >
+// 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -170,6 +170,48 @@ __device__ __forceinline__ void conv1d_bct_settle(conv1d_bct_row<Case> &way,
     way.set_plain(s.finite);
 }
 
+/// Plain tiles, as many as follow each other in the group. Returns how many.
+template <class Case, bool Fields>
+__device__ __forceinline__ int conv1d_bct_plain(conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
+                                                conv1d_bct_cursor<Case, 0> &here) {
+    const int all = way.plain_run(here), tokens = static_cast<int>(way.a.tile);
+#pragma unroll 1
+    for (int n = 0; n < all; ++n) {
+        conv1d_bct_chunk<Case> in;
+        way.read(in);
+        if constexpr (Fields) {
+            way.read_fields(here, in);
+            if (!way.full(in)) return n;
+        }
+        conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
+        here.t -= tokens;
+        way.slot = way.slot + Case::stage;
+    }
+    return all;
+}
+
+/// A tile of another kind.
+template <class Case>
+__device__ __forceinline__ void conv1d_bct_other(conv1d_bct_row<Case> &way,
+                                                 conv1d_bct_sums<Case> &s,
+                                                 conv1d_bct_cursor<Case, 0> &here) {
+    conv1d_bct_chunk<Case> in;
+    way.read(in);
+    const conv1d_bct_kind kind = way.kind();
+    if (Case::fields && kind == conv1d_bct_kind::masked) {
+        if constexpr (Case::fields)
+            conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
+        conv1d_bct_settle(way, s);
+    } else if (!Case::fields && kind == conv1d_bct_kind::edge) {
+        conv1d_bct_step<Case, conv1d_bct_kind::edge>(way, s, in, here);
+    } else {
+        conv1d_bct_step<Case, conv1d_bct_kind::special>(way, s, in, here);
+        conv1d_bct_settle(way, s);
+    }
+    here.t -= static_cast<int>(way.a.tile);
+    way.slot = way.slot + Case::stage;
+}
+
 /// A warp's share of a pass.
 template <class Case>
 __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int from) {
@@ -177,42 +219,35 @@ __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int f
     conv1d_bct_cursor<Case, 1> next;
     if (!way.begin(here, from)) return;
     way.begin(next, from);
-    way.free = way.slot;
+    way.phase = 0;
+    async_wait<0>();
     __syncwarp(); // the ring of the last pass has been read
-#pragma unroll 1
-    for (int i = 1; i < conv1d_bwd_bct_stages; ++i) {
-        way.load(next);
-        way.free = way.behind(way.free);
-    }
+    way.ask(next);
     conv1d_bct_sums<Case> s;
 #pragma unroll
     for (float &one : s.behind) one = 0;
     conv1d_bct_channel(way, s);
 #pragma unroll 1
     while (true) {
-        conv1d_bct_chunk<Case> in;
-        async_wait<conv1d_bwd_bct_stages - 2>();
-        __syncwarp(); // the tile is there for all lanes; all have read the one before
-        way.read(here, in);
-        way.load(next);
-        way.free = way.slot;
-        way.slot = way.behind(way.slot);
-        const conv1d_bct_kind kind = way.kind(here, in);
-        if (kind == conv1d_bct_kind::plain) {
-            conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
-        } else if (Case::fields && kind == conv1d_bct_kind::masked) {
-            if constexpr (Case::fields)
-                conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
-            conv1d_bct_settle(way, s);
-        } else if (!Case::fields && kind == conv1d_bct_kind::edge) {
-            conv1d_bct_step<Case, conv1d_bct_kind::edge>(way, s, in, here);
-        } else {
-            conv1d_bct_step<Case, conv1d_bct_kind::special>(way, s, in, here);
-            conv1d_bct_settle(way, s);
+        if (way.phase == 0) {
+            async_wait<0>();
+            __syncwarp(); // the group is there for all lanes; all have read the one before
+            way.turn(next);
         }
-        here.tile -= 1;
-        here.t -= static_cast<int>(way.a.tile);
-        if (--here.run > 0) continue;
+        int done = 0;
+        if (Case::fields && way.a.marks) {
+            if constexpr (Case::fields) done = conv1d_bct_plain<Case, true>(way, s, here);
+        } else {
+            done = conv1d_bct_plain<Case, false>(way, s, here);
+        }
+        if (done == 0) {
+            conv1d_bct_other(way, s, here);
+            done = 1;
+        }
+        way.phase = (way.phase + done) & (Case::group - 1);
+        here.tile -= done;
+        here.run -= done;
+        if (here.run > 0) continue;
         if (here.rest > 0) {
             way.next_row(here);
         } else {

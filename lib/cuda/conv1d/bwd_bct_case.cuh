@@ -33,6 +33,7 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     static constexpr bool fields = conv1d_bwd_bct_takes_fields(Marked, Taps);
     static constexpr bool borders = Marked && !fields;
     static constexpr int field_bits = conv1d_field_bits(log_vec);
+    static constexpr int group = conv1d_bwd_bct_group(fields); ///< stages that are filled at once
     static constexpr int stage = conv1d_bwd_bct_stage(Taps, log_vec, fields);
     static constexpr int ring = conv1d_bwd_bct_ring(Taps, log_vec, fields);
 };

@@ -31,7 +31,13 @@ PLAIT_HD constexpr int conv1d_bwd_taps(int64_t width) {
 // ---- Shared memory: a ring of tiles for each warp
 // ------------------------------------------------
 
-inline constexpr int conv1d_bwd_bct_stages = 4;
+/// Tiles that a warp asks for at once: 2 KiB of x and of dy that follow each other in memory, which
+/// DRAM reads faster than smaller pieces. With fields there is room for two. The ring has two such
+/// groups: one that is read, one on its way.
+PLAIT_HD constexpr int conv1d_bwd_bct_group(bool fields) { return fields ? 2 : 4; }
+PLAIT_HD constexpr int conv1d_bwd_bct_stages(bool fields) {
+    return 2 * conv1d_bwd_bct_group(fields);
+}
 
 /// Bytes before the first lane of a row: multiples of 16 that hold what taps reach.
 PLAIT_HD constexpr int conv1d_bwd_bct_halo(int taps, int log_vec) {
@@ -61,7 +67,7 @@ PLAIT_HD constexpr int conv1d_bwd_bct_stage(int taps, int log_vec, bool fields) 
 }
 inline constexpr int conv1d_bwd_bct_ledger = 48; ///< bytes
 PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec, bool fields) {
-    return conv1d_bwd_bct_stages * conv1d_bwd_bct_stage(taps, log_vec, fields) +
+    return conv1d_bwd_bct_stages(fields) * conv1d_bwd_bct_stage(taps, log_vec, fields) +
            conv1d_bwd_bct_ledger;
 }
 
@@ -71,18 +77,15 @@ PLAIT_HD constexpr int conv1d_bwd_bct_slot(int warp, int ring, int halo, int war
     return warp * ring + halo * ((warp_lane >> log_lanes) + 1) + 16 * warp_lane;
 }
 
-/// "bf16.k4.silu", "f32.k8.marks": up to 4 taps without marks the activation is of the variant.
+/// "bf16.k4.marks.silu", "f32.k8.marks": up to 4 taps the activation is of the variant.
 inline conv1d_name conv1d_bwd_variant(scalar x, int taps, bool marks, bool silu) {
     conv1d_name name{};
     int at = 0;
     conv1d_append(name, at, scalar_name(x));
     conv1d_append(name, at, ".k");
     conv1d_append(name, at, taps);
-    if (marks) {
-        conv1d_append(name, at, ".marks");
-    } else if (taps <= 4) {
-        conv1d_append(name, at, silu ? ".silu" : ".none");
-    }
+    if (marks) conv1d_append(name, at, ".marks");
+    if (taps <= 4) conv1d_append(name, at, silu ? ".silu" : ".none");
     return name;
 }
 
@@ -221,10 +224,9 @@ inline int conv1d_bwd_bct_deal(conv1d_bwd_args *a, const conv1d_problem &p, int6
     const int64_t at_once = sms * (warps / small);
     int64_t items = conv1d_ceil_div(96, a->tiles_per_walk); // of a pass
     if (items > conv1d_bwd_bct_most_items) items = conv1d_bwd_bct_most_items;
-    const bool states = p.state_in.used() || p.dstate_out.used();
     a->large = 0;
     a->rows_per_walk = 0;
-    if (conv1d_bwd_taps(p.width) <= 4 && !states && a->slots == 1) {
+    if (conv1d_bwd_taps(p.width) <= 4 && a->slots == 1) {
         if (a->items / items >= 5 * at_once) {
             a->walks = conv1d_ceil_div(a->items, items);
             return small;

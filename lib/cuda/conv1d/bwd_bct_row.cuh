@@ -1,8 +1,8 @@
 // How a warp of conv1d.bwd_bct walks over the tiles of its rows, its ring of tiles on their way
 // from global to shared memory, and how a lane stores. Tiles in the middle of a row are copied and
 // written without a look at bounds, if x, dy and dx have the same distances to multiples of 16
-// bytes. At the ends of a row, 16 bytes that hold elements of the neighbours are copied whole as
-// long as they lie inside the tensor.
+// bytes. At the ends of a row, 16 bytes that hold elements of the row before it are copied whole,
+// and zeros in place of what lies behind it.
 #pragma once
 
 #include "lib/cuda/conv1d/bwd_bct_case.cuh"
@@ -24,7 +24,9 @@ template <class Case> struct conv1d_bct_row {
     int plain_from, plain_to;   ///< tiles that nothing is special about
     int source;                 ///< the lane behind, of the warp
     uint32_t marked;            ///< bit i: the tile that was copied i tiles ago is near a border
-    shared_at slot, free, last; ///< of the ring, the lane's: to read, to fill; the last stage
+    shared_at slot, free; ///< of the ring, the lane's: stage to read, first stage of those to fill
+    shared_at low;        ///< first stage of the ring
+    int phase;            ///< stages of the group that have been read
 
     // From constants, instead of registers
     __device__ __forceinline__ int lanes() const { return 1 << a.log_lanes; }          ///< of a row
@@ -67,8 +69,9 @@ template <class Case> struct conv1d_bct_row {
         conv1d_pin(source);
         slot = shared_at_of(
             shared + conv1d_bwd_bct_slot(warp, Case::ring, Case::halo, warp_lane, a.log_lanes));
-        last = slot + Case::stage * (conv1d_bwd_bct_stages - 1);
         free = slot;
+        low = slot;
+        phase = 0;
     }
 
     /// For weights of the channel; tiles behind the warp's share are not plain.
@@ -180,10 +183,6 @@ template <class Case> struct conv1d_bct_row {
         take_run(at);
     }
 
-    __device__ __forceinline__ shared_at behind(shared_at at) const {
-        return at == last ? at - Case::stage * (conv1d_bwd_bct_stages - 1) : at + Case::stage;
-    }
-
     __device__ __forceinline__ bool checked(int tile) const {
         return always() || (tile == 0 && shifted()) || tile >= whole();
     }
@@ -205,38 +204,97 @@ template <class Case> struct conv1d_bct_row {
             store_shared(to + e * static_cast<int>(sizeof(bits)),
                          t + e < 0 || t + e >= length ? bits{0} : p[t + e]);
     }
-    /// 16 bytes at p, token t and those behind, of a tensor that ends at `end`.
-    static __device__ __forceinline__ void copy_edge(shared_at to, const bits *p, int t, int length,
-                                                     const bits *end) {
-        // a chunk may begin in front of a row that is not there, too
-        const bool some = t < length && t > -vec && length > 0;
-        if (!some || p + vec <= end) {
-            async_copy<16>(to, p, some, true);
-            return;
-        }
-#pragma unroll 1
-        for (int e = 0; e < vec; ++e)
-            store_shared(to + e * static_cast<int>(sizeof(bits)), t + e < length ? p[e] : bits{0});
+    /// Elements of the 16 bytes at token t that lie before the row's end; of a chunk that ends
+    /// before the row, or is of a row that is not there, none.
+    template <class Cursor> __device__ __forceinline__ int in_front(const Cursor &at, int t) const {
+        const int64_t row = at.row;
+        const int left = row < a.batch && t + vec > 0 ? static_cast<int>(a.length) - t : 0;
+        return left < 0 ? 0 : left < vec ? left : vec;
     }
-    /// The tile at `at` goes to the next stage; `at` to the tile that follows. Behind the last tile
-    /// of the warp nothing is copied.
-    template <class Cursor> __device__ __forceinline__ void load(Cursor &at) {
-        const shared_at to = free;
+    /// Tiles from `at` on of the group and the run that are plain, whatever fields say.
+    template <class Cursor> __device__ __forceinline__ int plain_run(const Cursor &at) const {
+        if (!in_plain(at.tile)) return 0;
+        if (Case::borders && a.marks) return masked() ? 0 : 1;
+        int n = Case::group - phase;
+        if (n > at.run) n = at.run;
+        return n > at.tile - plain_from + 1 ? at.tile - plain_from + 1 : n;
+    }
+    /// The group that `free` has is there now, and the other one is filled. Not before all lanes
+    /// have read that.
+    template <class Cursor> __device__ __forceinline__ void turn(Cursor &next) {
+        slot = free;
+        free = free == low ? low + Case::group * Case::stage : low;
+        ask(next);
+    }
+    /// Fills a group.
+    template <class Cursor> __device__ __forceinline__ void ask(Cursor &next) {
+        shared_at to = free;
+        const bool whole = !(Case::borders && a.marks) && next.run >= Case::group &&
+                           next.tile < copied_to && next.tile - (Case::group - 1) >= copied_from;
+        if (whole) {
+            ask_whole(next, to);
+            advance(next, Case::group);
+        } else {
+#pragma unroll 1
+            for (int i = 0; i < Case::group; ++i) {
+                copy(next, to);
+                advance(next, 1);
+                to = to + Case::stage;
+            }
+        }
+        async_commit();
+    }
+    /// Tiles without a look at bounds.
+    template <class Cursor>
+    __device__ __forceinline__ void ask_whole(const Cursor &at, shared_at to) const {
+        constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
+        const int tokens = static_cast<int>(a.tile);
+        const bool asked = lane < Case::halo / 16;
+        const bits *x = at.x + at.t, *dy = at.dy + at.t;
+#pragma unroll
+        for (int i = 0; i < Case::group; ++i, x -= tokens) {
+            async_copy<16>(to + i * Case::stage, x);
+            async_copy<16>(to + i * Case::stage - Case::halo, x - before, at.tile != i, asked);
+        }
+#pragma unroll
+        for (int i = 0; i < Case::group; ++i, dy -= tokens)
+            async_copy<16>(to + i * Case::stage + Case::part, dy);
+        if constexpr (Case::fields) {
+            if (!a.marks) return;
+            const uint2 *words = field_words(at);
+#pragma unroll
+            for (int i = 0; i < Case::group; ++i, words -= lanes())
+                async_copy<8>(to + i * Case::stage + 2 * Case::part, words);
+            if (copied_from == 0) return;
+            words = field_words(at);
+#pragma unroll
+            for (int i = 0; i < Case::group; ++i, words -= lanes())
+                async_copy<8>(to + i * Case::stage + 2 * Case::part + 8, words + 1);
+        }
+    }
+    /// The lane's pair of words of fields.
+    template <class Cursor>
+    __device__ __forceinline__ const uint2 *field_words(const Cursor &at) const {
+        return static_cast<const uint2 *>(a.marks) + int64_t{at.row} * a.field_pairs +
+               ((at.t >> Case::log_vec) + 1);
+    }
+    /// The tile at `at` goes to the stage at `to`. Behind the last tile of the warp nothing is
+    /// copied.
+    template <class Cursor> __device__ __forceinline__ void copy(const Cursor &at, shared_at to) {
         constexpr int before = Case::halo / static_cast<int>(sizeof(bits));
         const bool asked = lane < Case::halo / 16;
-        conv1d_pin(at.x);
-        conv1d_pin(at.dy);
         if (at.tile >= copied_from && at.tile < copied_to) {
             async_copy<16>(to, at.x + at.t);
             async_copy<16>(to - Case::halo, at.x + at.t - before, at.tile != 0, asked);
             async_copy<16>(to + Case::part, at.dy + at.t);
         } else if (at.run > 0 && simple()) {
-            const int length = length_of(at);
-            const bits *const end = static_cast<const bits *>(a.x) + a.x_end;
-            copy_edge(to, at.x + at.t, at.t, length, end);
-            if (asked) copy_edge(to - Case::halo, at.x + at.t - before, at.t - before, length, end);
-            copy_edge(to + Case::part, at.dy + at.t, at.t, length,
-                      static_cast<const bits *>(a.dy) + a.dy_end);
+            constexpr int size = sizeof(bits);
+            const int bytes = in_front(at, at.t) * size;
+            async_copy_front(to, at.x + at.t, bytes);
+            if (asked)
+                async_copy_front(to - Case::halo, at.x + at.t - before,
+                                 in_front(at, at.t - before) * size);
+            async_copy_front(to + Case::part, at.dy + at.t, bytes);
         } else if (at.run > 0) {
             const int length = length_of(at);
             copy_checked(to, at.x, at.t, length, a.x, a.x_begin, a.x_end);
@@ -246,9 +304,7 @@ template <class Case> struct conv1d_bct_row {
         }
         if constexpr (Case::fields) {
             if (a.marks && at.run > 0) {
-                const uint2 *const from = static_cast<const uint2 *>(a.marks) +
-                                          int64_t{at.row} * a.field_pairs +
-                                          ((at.t >> Case::log_vec) + 1);
+                const uint2 *const from = field_words(at);
                 async_copy<8>(to + 2 * Case::part, from);
                 if (copied_from != 0) async_copy<8>(to + 2 * Case::part + 8, from + 1);
             }
@@ -257,10 +313,13 @@ template <class Case> struct conv1d_bct_row {
             const bool mine = a.marks && at.run > 0 && near_border(at);
             marked = marked << 1 | (__any_sync(conv1d_all_lanes, static_cast<int>(mine)) ? 1u : 0u);
         }
-        async_commit();
-        at.tile -= 1;
-        at.t -= static_cast<int>(a.tile);
-        if (--at.run > 0) return;
+    }
+    /// To the tile that follows `tiles` of the run.
+    template <class Cursor> __device__ __forceinline__ void advance(Cursor &at, int tiles) const {
+        at.tile -= tiles;
+        at.t -= tiles * static_cast<int>(a.tile);
+        at.run -= tiles;
+        if (at.run > 0) return;
         if (at.rest > 0) {
             next_row(at);
         } else if (at.run < 0 || !next_item(at)) {
@@ -297,21 +356,25 @@ template <class Case> struct conv1d_bct_row {
             if (static_cast<uint32_t>(at.t + e) >= length) bits.x |= 1u << e;
         return bits;
     }
-    template <class Cursor>
-    __device__ __forceinline__ void read(const Cursor &at, conv1d_bct_chunk<Case> &in) const {
+    __device__ __forceinline__ void read(conv1d_bct_chunk<Case> &in) const {
         constexpr int each = Case::old_loaded < 4 ? Case::old_loaded : 4;
         load_words<4>(slot, in.x);
         load_words<4>(slot + Case::part, in.dy);
 #pragma unroll
         for (int q = 0; q < Case::old_loaded; q += each)
             load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
-        if constexpr (Case::fields) {
-            if (!a.marks) return;
-            // behind the lane's tokens, those that taps reach from
-            constexpr uint32_t reached = (1u << Case::history * Case::field_bits) - 1;
-            const uint2 two = fields(at, slot);
-            in.fields = two.x & (two.y | ~reached);
-        }
+    }
+    template <class Cursor>
+    __device__ __forceinline__ void read_fields(const Cursor &at,
+                                                conv1d_bct_chunk<Case> &in) const {
+        // behind the lane's tokens, those that taps reach from
+        constexpr uint32_t reached = (1u << Case::history * Case::field_bits) - 1;
+        const uint2 two = fields(at, slot);
+        in.fields = two.x & (two.y | ~reached);
+    }
+    /// All taps of the warp's tokens count.
+    static __device__ __forceinline__ bool full(const conv1d_bct_chunk<Case> &in) {
+        return __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
     }
     /// Fields of the lane's tokens, and of as many behind them, of a stage that is read or has
     /// been.
@@ -333,51 +396,37 @@ template <class Case> struct conv1d_bct_row {
         return tile >= plain_from && tile < plain_to;
     }
     __device__ __forceinline__ bool masked() const {
-        return Case::borders && (marked >> (conv1d_bwd_bct_stages - 1) & 1u) != 0;
+        return Case::borders && (marked >> (2 * Case::group - 1 - phase) & 1u) != 0;
     }
-    template <class Cursor>
-    __device__ __forceinline__ conv1d_bct_kind kind(const Cursor &at,
-                                                    const conv1d_bct_chunk<Case> &in) const {
-        if constexpr (Case::fields) {
-            if (a.marks) {
-                const bool all =
-                    __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
-                return all && in_plain(at.tile) ? conv1d_bct_kind::plain : conv1d_bct_kind::masked;
-            }
-        }
-        if (masked()) return conv1d_bct_kind::special;
-        if (in_plain(at.tile)) return conv1d_bct_kind::plain;
-        return edges ? conv1d_bct_kind::edge : conv1d_bct_kind::special;
+    /// Of a tile that is not plain.
+    __device__ __forceinline__ conv1d_bct_kind kind() const {
+        if (Case::fields && a.marks) return conv1d_bct_kind::masked;
+        return edges && !masked() ? conv1d_bct_kind::edge : conv1d_bct_kind::special;
     }
-    /// Bytes 0xff for the elements that are inside the row.
-    template <class Cursor> __device__ __forceinline__ uint64_t inside(const Cursor &at) const {
-        const int left = length_of(at) - at.t;
-        const uint64_t before = left >= 8   ? ~uint64_t{0}
-                                : left <= 0 ? 0
-                                            : (uint64_t{1} << 8 * left) - 1;
-        return at.t >= 0 ? before : at.t <= -8 ? 0 : before & ~uint64_t{0} << -8 * at.t;
+    /// Bits of the elements that are inside the row.
+    template <class Cursor> __device__ __forceinline__ uint32_t inside(const Cursor &at) const {
+        constexpr uint32_t all = (1u << vec) - 1u;
+        int before = -at.t, left = length_of(at) - at.t;
+        before = before < 0 ? 0 : before < vec ? before : vec;
+        left = left < 0 ? 0 : left < vec ? left : vec;
+        return (all << before) & ~(all << left) & all;
     }
 
     template <conv1d_bct_kind Kind, class Cursor>
     __device__ __forceinline__ void store(const Cursor &at, const float (&v)[vec]) const {
         bits *const p = at.dx + at.t;
         const bool whole_tile = Kind == conv1d_bct_kind::plain    ? true
+                                : Kind == conv1d_bct_kind::edge   ? false
                                 : Kind == conv1d_bct_kind::masked ? in_plain(at.tile)
                                                                   : !checked(at.tile);
         if (whole_tile) {
             store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
             return;
         }
-        const int length = length_of(at);
-        if (aligned && at.t >= 0 && at.t + vec <= length) {
-            store_elements<Case::type, Case::log_vec>(p, 0, v, 1.0f);
-            return;
-        }
         if (Kind == conv1d_bct_kind::edge || aligned) {
-            const int from = at.t < 0 ? -at.t : 0;
-            const int to = length - at.t < vec ? length - at.t : vec;
-            if (from < to) conv1d_store_part<Case::type>(p, from, to, v);
+            conv1d_store_part<Case::type>(p, inside(at), v);
         } else if constexpr (Kind != conv1d_bct_kind::edge) {
+            const int length = length_of(at);
 #pragma unroll
             for (int e = 0; e < vec; ++e) {
                 if (at.t + e < 0 || at.t + e >= length) continue;

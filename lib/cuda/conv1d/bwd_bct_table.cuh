@@ -17,13 +17,15 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> kernel_entry conv1d_b
 template <scalar S> kernel_list conv1d_bwd_bct_list() {
     constexpr auto none = conv1d_act::none, silu = conv1d_act::silu, asked = conv1d_act::asked;
     static const kernel_entry entries[] = {
-        conv1d_bwd_bct_entry<S, 2, false, none>(),   conv1d_bwd_bct_entry<S, 2, false, silu>(),
-        conv1d_bwd_bct_entry<S, 3, false, none>(),   conv1d_bwd_bct_entry<S, 3, false, silu>(),
-        conv1d_bwd_bct_entry<S, 4, false, none>(),   conv1d_bwd_bct_entry<S, 4, false, silu>(),
-        conv1d_bwd_bct_entry<S, 2, true, asked>(),   conv1d_bwd_bct_entry<S, 3, true, asked>(),
-        conv1d_bwd_bct_entry<S, 4, true, asked>(),   conv1d_bwd_bct_entry<S, 8, false, asked>(),
-        conv1d_bwd_bct_entry<S, 8, true, asked>(),   conv1d_bwd_bct_entry<S, 8, false, silu>(),
-        conv1d_bwd_bct_entry<S, 32, false, asked>(), conv1d_bwd_bct_entry<S, 32, true, asked>(),
+        conv1d_bwd_bct_entry<S, 2, false, none>(),  conv1d_bwd_bct_entry<S, 2, false, silu>(),
+        conv1d_bwd_bct_entry<S, 3, false, none>(),  conv1d_bwd_bct_entry<S, 3, false, silu>(),
+        conv1d_bwd_bct_entry<S, 4, false, none>(),  conv1d_bwd_bct_entry<S, 4, false, silu>(),
+        conv1d_bwd_bct_entry<S, 2, true, none>(),   conv1d_bwd_bct_entry<S, 2, true, silu>(),
+        conv1d_bwd_bct_entry<S, 3, true, none>(),   conv1d_bwd_bct_entry<S, 3, true, silu>(),
+        conv1d_bwd_bct_entry<S, 4, true, none>(),   conv1d_bwd_bct_entry<S, 4, true, silu>(),
+        conv1d_bwd_bct_entry<S, 8, false, silu>(),  conv1d_bwd_bct_entry<S, 8, false, asked>(),
+        conv1d_bwd_bct_entry<S, 8, true, asked>(),  conv1d_bwd_bct_entry<S, 32, false, asked>(),
+        conv1d_bwd_bct_entry<S, 32, true, asked>(),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

@@ -130,17 +130,6 @@ __device__ __forceinline__ void conv1d_bct_masked_dw(const float (&x)[Case::vec 
     }
 }
 
-/// v where byte e of `inside` is 0xff, 0 where it is 0.
-__device__ __forceinline__ float conv1d_keep(float v, uint64_t inside, int e) {
-    const uint32_t word = static_cast<uint32_t>(inside >> (e < 4 ? 0 : 32));
-#ifdef __CUDACC__
-    return __uint_as_float(__float_as_uint(v) &
-                           __byte_perm(word, 0, 0x1111u * static_cast<uint32_t>(e % 4)));
-#else
-    return word >> (8 * (e % 4)) & 1u ? v : 0.0f;
-#endif
-}
-
 /// What a lane keeps over a walk.
 template <class Case> struct conv1d_bct_sums {
     static constexpr int near = Case::history < Case::vec ? Case::history : Case::vec;
@@ -154,7 +143,7 @@ template <class Case> struct conv1d_bct_tile {
     static constexpr int vec = Case::vec, history = Case::history;
     float x[vec + history], dy[vec], g[vec + history];
     uint2 borders;   ///< bits of elements that conv1d.bwd_bct_fix adds to dw; of those of nothing
-    uint64_t inside; ///< kind edge: bytes of the elements inside the row
+    uint32_t inside; ///< kind edge: bits of the elements inside the row
     uint2 fields;    ///< kind masked: of the elements, and of those behind them
     bool dead;       ///< some elements of the warp are not live
 
@@ -177,22 +166,18 @@ template <class Case> struct conv1d_bct_tile {
         borders = make_uint2(0, 0);
         if constexpr (Kind == conv1d_bct_kind::plain) return;
         if constexpr (Kind == conv1d_bct_kind::masked) {
-            fields = way.fields(here, way.free); // the stage that has been read
+            fields = way.fields(here, way.slot);
             constexpr uint32_t live = vec == 8 ? 0x11111111u : 0x01010101u;
             dead = __any_sync(conv1d_all_lanes, static_cast<int>((fields.x & live) != live)) != 0;
             return;
         }
         if constexpr (Kind == conv1d_bct_kind::edge) {
             inside = way.inside(here);
+            // zeros were copied behind a row, but what lies in front of it
+            if (here.tile == 0 && way.shifted()) {
 #pragma unroll
-            for (int i = 0; i < history; ++i)
-                x[i] = static_cast<uint32_t>(here.t + i - history) <
-                               static_cast<uint32_t>(way.length_of(here))
-                           ? x[i]
-                           : 0.0f;
-#pragma unroll
-            for (int e = 0; e < vec; ++e) {
-                x[history + e] = conv1d_keep(x[history + e], inside, e); // g follows
+                for (int i = 0; i < vec + history; ++i)
+                    x[i] = here.t + i - history >= 0 ? x[i] : 0.0f;
             }
             if (way.a.state_in && !(Case::marked && way.a.marks)) state(way, here);
             return;
@@ -279,7 +264,7 @@ template <class Case> struct conv1d_bct_tile {
         }
         if constexpr (Kind == conv1d_bct_kind::edge) {
 #pragma unroll
-            for (int e = 0; e < vec; ++e) g[e] = conv1d_keep(g[e], inside, e);
+            for (int e = 0; e < vec; ++e) g[e] = inside >> e & 1u ? g[e] : 0.0f;
             return;
         }
         if (way.checked(here.tile)) {

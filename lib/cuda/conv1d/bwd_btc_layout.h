@@ -318,7 +318,8 @@ inline conv1d_launch conv1d_bwd_btc_fill(const conv1d_problem &p, int sms, conv1
     const int spare = loose ? 1 : 0; // lanes without channels
     // loose lanes exchange what they store: walks are whole warps
     a->log_lanes = loose ? 5 : 1;
-    while (a->log_lanes < 5 && ((int64_t{1} << a->log_lanes) - spare) * vec < p.channels)
+    while (a->log_lanes < 6 && !(loose && a->log_lanes == 5) &&
+           ((int64_t{1} << a->log_lanes) - spare) * vec < p.channels)
         ++a->log_lanes;
     while ((cell << a->log_lanes) < chunk) ++a->log_lanes;
     a->group = ((1 << a->log_lanes) - spare) * vec;

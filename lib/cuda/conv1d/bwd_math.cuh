@@ -21,9 +21,8 @@ __device__ __forceinline__ double conv1d_inverse(double v) { return 1.0 / v; }
 /// Fast: for results of 16 bits; where s has become 0 the product is finite.
 template <bool Fast, class A> __device__ __forceinline__ A conv1d_silu_gradient(A dy, A pre) {
     if constexpr (Fast) {
-        const float s = conv1d_fast_sigmoid(pre);
-        const float bend = __fmaf_rn(pre, __fsub_rn(1.0f, s), 1.0f);
-        return __fmul_rn(__fmul_rn(dy, s), bend);
+        const float s = conv1d_fast_sigmoid(pre), product = __fmul_rn(dy, s);
+        return __fmaf_rn(product, __fmaf_rn(-pre, s, pre), product);
     } else {
         const A h = conv1d_half_decay(pre);
         const A e = conv1d_mul(h, h);

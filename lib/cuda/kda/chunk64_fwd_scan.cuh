@@ -7,8 +7,8 @@
 //            itself, a chunk ahead; a stage is filled again when every warp has left it
 //   precise  S, R = beta (V - k+ S) and all sums f32; V is what was given; operands bf16. U = R +
 //            (M - I) R, the first of which is exact
-//   keep     for backward: S of each chunk and U instead of O. What bf16 leaves of S,
-//            R and U is then a second product
+//   keep     for backward: S of each chunk and U instead of O, or, to a reserve, beside it. What
+//            bf16 leaves of S, R and U is then a second product
 //   traffic  keys = values = 128: a chunk and head reads 65 KiB for every slice of values (from L2
 //            but once) and 16 KiB of V, writes 16 KiB of O. With O in a kernel of its own S and U
 //            would go through memory: 304 KiB in all of prep and scan instead of 210
@@ -50,11 +50,14 @@ __device__ __forceinline__ void kda64_fetch_values(const kda_chunk64_fwd_scan_ar
 /// another warp, which gets S.
 enum class kda64_queries { here, apart, later, elsewhere };
 
+/// What a scan leaves of each chunk: O, S and U, or all.
+enum class kda64_leaves { outputs, states, all };
+
 /// What the state has in store for each token and query: x += S^T k+^T and o += q+ S; then S =
-/// gamma S, but for `apart`. One pass over S: many sums, none of which waits for another. For
-/// `later` S is not rounded to bf16; for `elsewhere` its words go to `share`, 16 keys after 16
-/// keys.
-template <int Keys, kda64_queries Queries>
+/// gamma S, but for `apart`. One pass over S: many sums, none of which waits for another. With
+/// `Exact` S of x is not rounded to bf16; for `elsewhere` its words go to `share`, 16 keys after
+/// 16 keys.
+template <int Keys, kda64_queries Queries, bool Exact = false>
 __device__ __forceinline__ void
 kda64_through_state(const char *record, int lane, float (&s)[Keys / 8][mma_items_d],
                     float (&x)[8][mma_items_d], float (&o)[4][2][mma_items_d],
@@ -65,8 +68,7 @@ kda64_through_state(const char *record, int lane, float (&s)[Keys / 8][mma_items
     for (int k = 0; k < Keys / 16; ++k) {
         uint32_t state[4], rest[4];
         kda64_pack(s[2 * k], s[2 * k + 1], state);
-        if constexpr (Queries == kda64_queries::later)
-            kda64_pack_rest(s[2 * k], s[2 * k + 1], state, rest);
+        if constexpr (Exact) kda64_pack_rest(s[2 * k], s[2 * k + 1], state, rest);
         if constexpr (Queries == kda64_queries::elsewhere)
             share[32 * k + lane] = make_uint4(state[0], state[1], state[2], state[3]);
 #pragma unroll
@@ -87,7 +89,7 @@ kda64_through_state(const char *record, int lane, float (&s)[Keys / 8][mma_items
                 mma_add<scalar::bf16>(o[t][0], q, {state[0], state[2]});
                 mma_add<scalar::bf16>(o[t][1], q, {state[1], state[3]});
             }
-            if constexpr (Queries == kda64_queries::later) {
+            if constexpr (Exact) {
                 mma_add<scalar::bf16>(x[2 * t], rest, {b[0], b[1]});
                 mma_add<scalar::bf16>(x[2 * t + 1], rest, {b[2], b[3]});
             }
@@ -253,15 +255,16 @@ __device__ __forceinline__ void kda64_clear(const kda_chunk64_fwd_scan_args &a, 
     }
 }
 
-template <int Keys, int Warps, bool Keep>
+template <int Keys, int Warps, kda64_leaves Leaves>
 __global__ void __launch_bounds__(32 * Warps)
     kda_chunk64_fwd_scan(const __grid_constant__ kda_chunk64_fwd_scan_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     constexpr kda64_forward_shape shape = kda64_forward_shape_of(Keys, Warps);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int ahead = shape.stages - 1;
+    constexpr bool Outputs = Leaves != kda64_leaves::states, Keep = Leaves != kda64_leaves::outputs;
     // With 192 keys registers do not suffice for both sums at a time.
-    constexpr kda64_queries queries = Keep         ? kda64_queries::later
+    constexpr kda64_queries queries = !Outputs     ? kda64_queries::later
                                       : Keys < 192 ? kda64_queries::here
                                                    : kda64_queries::apart;
     extern __shared__ __align__(16) char shared[];
@@ -270,8 +273,8 @@ __global__ void __launch_bounds__(32 * Warps)
               warp = static_cast<int>(threadIdx.x / 32);
     const kda_problem &p = a.p;
     const int slices = a.slices;
-    const uint32_t bytes = static_cast<uint32_t>(Keep ? r.states : r.bytes);
-    if constexpr (Keep) start_successor();       // kda.chunk64_bwd_scan needs nothing of this one
+    const uint32_t bytes = static_cast<uint32_t>(Outputs ? r.bytes : r.states);
+    if constexpr (!Outputs) start_successor();   // kda.chunk64_bwd_scan needs nothing of this one
     uint64_t *left_by = counters + shape.stages; // all warps, before a stage is filled again
     if (threadIdx.x == 0)
         for (int i = 0; i < shape.stages; ++i)
@@ -333,9 +336,12 @@ __global__ void __launch_bounds__(32 * Warps)
             }
             async_commit();
         };
-        const int64_t to = a.state_out != nullptr && w.state >= 0 // -1: there is none to write
-                               ? w.state * p.state_out.n + hv * p.state_out.h
-                               : -1;
+        const auto state_at = [&](int64_t state, int64_t head_of) { // -1: there is none to write
+            return a.state_out != nullptr && state >= 0
+                       ? state * p.state_out.n + head_of * p.state_out.h
+                       : -1;
+        };
+        [[maybe_unused]] const int64_t state_to = state_at(w.state, hv);
         __syncthreads(); // the stages of the sequence before are read
         for (int c = 0; c < ahead; ++c) fill(c);
         fetch(0);
@@ -353,7 +359,7 @@ __global__ void __launch_bounds__(32 * Warps)
                                  value, lane, s);
             float x[8][mma_items_d] = {}, o[4][2][mma_items_d] = {};
             uint32_t u[4][4], u_rest[4][4], left[4][4], left_rest[4][4];
-            kda64_through_state<Keys, queries>(stage, lane, s, x, o);
+            kda64_through_state<Keys, queries, Keep>(stage, lane, s, x, o);
             async_wait<1>(); // V of this chunk
             __syncwarp();    // of all lanes
             const auto *beta = reinterpret_cast<const float *>(stage + r.beta);
@@ -371,7 +377,7 @@ __global__ void __launch_bounds__(32 * Warps)
                 kda64_through_queries<Keys>(stage, lane, s, o);
                 kda64_decay<Keys>(reinterpret_cast<const float *>(stage + r.gamma), lane, s);
             }
-            if constexpr (!Keep) {
+            if constexpr (Outputs) {
                 kda64_add_within(stage + r.a, lane, u, o);
                 kda64_put_output(a, o_at, c + 1 < chunks ? kda64_rows : last, value, lane, o);
                 o_at += kda64_rows * p.o.t;
@@ -384,6 +390,14 @@ __global__ void __launch_bounds__(32 * Warps)
             if (threadIdx.x % 32 == 0) counter_arrive(left_by + number % shape.stages);
         }
         used += static_cast<uint32_t>(chunks);
+        int64_t to = 0;
+        if constexpr (Leaves == kda64_leaves::all) { // again: no register is left for it
+            const auto heads = static_cast<uint32_t>(kda64_anew(static_cast<int>(p.value_heads)));
+            const uint32_t again = block / static_cast<uint32_t>(slices);
+            to = state_at(kda_place_of(p, a.table, a.slots, again / heads).state, again % heads);
+        } else {
+            to = state_to;
+        }
         if (to >= 0)
             kda64_store_state<Keys>(p.state_out, a.state_out, to, value, p.dim_k, p.dim_v, own_lane,
                                     s);

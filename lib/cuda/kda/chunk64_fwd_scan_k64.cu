@@ -7,9 +7,12 @@ namespace plait::impl::cuda {
 
 kernel_list list_kda_chunk64_fwd_scan_k64() {
     static const kernel_entry entries[] = {
-        make_kernel_entry<&kda_chunk64_fwd_scan<64, 4, false>>("kda.chunk64_fwd_scan", "k64.w4"),
-        make_kernel_entry<&kda_chunk64_fwd_scan<64, 4, true>>("kda.chunk64_fwd_scan",
-                                                              "k64.w4.keep"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<64, 4, kda64_leaves::outputs>>(
+            "kda.chunk64_fwd_scan", "k64.w4"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<64, 4, kda64_leaves::states>>(
+            "kda.chunk64_fwd_scan", "k64.w4.keep"),
+        make_kernel_entry<&kda_chunk64_fwd_scan<64, 4, kda64_leaves::all>>("kda.chunk64_fwd_scan",
+                                                                           "k64.w4.all"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

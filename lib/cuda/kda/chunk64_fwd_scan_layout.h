@@ -14,8 +14,8 @@ struct kda_chunk64_fwd_scan_args {
     const void *state_in;
     void *state_out;
     void *o;                   ///< forward
-    char *states;              ///< backward: [record][values][keys] bf16 at the head of each chunk
-    char *written;             ///< backward: u as [record][values][64] bf16
+    char *states;              ///< kept: [record][values][keys] bf16 at the head of each chunk
+    char *written;             ///< kept: u as [record][values][64] bf16
     const int32_t *slots;      ///< without offsets: those of a pool, or null
     const kda_sequence *table; ///< of kda.offsets, or null: sequence n is row n
     kda_problem p;
@@ -131,8 +131,11 @@ inline kda_launch kda_chunk64_fwd_scan_launch(kda_chunk64_fwd_scan_args &a, int 
         l.cluster = 2;
         l.grid = 2 * (a.blocks < kda_most_blocks / 2 ? a.blocks : kda_most_blocks / 2);
     }
-    if (a.p.direction == kda_direction::backward) // keeps states and u, and makes no O
-        for (const char *c = ".keep"; *c != 0; ++c) l.variant[at++] = *c;
+    // Backward keeps states and u, and makes no O; forward does both where the reserve has them.
+    const char *leaves = p.direction == kda_direction::backward ? ".keep"
+                         : kda_keeps_states(p)                  ? ".all"
+                                                                : "";
+    for (const char *c = leaves; *c != 0; ++c) l.variant[at++] = *c;
     l.variant[at] = 0;
     return l;
 }

@@ -9,6 +9,7 @@
 //   near     variants for gates bounded by -5: one product for eight rows, of the decays within
 //            the warp and their reciprocals, below e^40, whose rounding is no worse
 //   inverse  f32: 16 rows by substitution, the rest by products of operands in two parts
+//   reserve  records are what backward reads of one: forward then puts them there, and its header
 //   traffic  keys = 128, 16-bit: reads 48 KiB (GVA: q and k again for each value head), writes 65
 //            KiB; at 4.2 TB/s 27 ns for a chunk and head on a whole device
 //   bound    instructions and what they wait for: 25 000 of warps for a chunk and head with keys =
@@ -121,6 +122,7 @@ __global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != sca
     extern __shared__ __align__(16) char shared[];
     constexpr kda64_prep_shared s = kda64_prep_shared_of(Keys);
     start_successor(); // a scan takes places that this one leaves
+    if (blockIdx.x == 0 && threadIdx.x == 0 && a.to != nullptr) *a.to = a.header;
     // Levels write below the diagonal only.
     for (int e = static_cast<int>(threadIdx.x); e < 64 * 64 / 8; e += 32 * kda64_prep_warps)
         reinterpret_cast<uint4 *>(shared + s.a)[e] = make_uint4(0, 0, 0, 0);

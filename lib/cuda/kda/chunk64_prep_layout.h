@@ -18,7 +18,9 @@ struct kda_chunk64_prep_args {
     const int32_t *slots;      ///< without offsets: those of a pool, or null
     const kda_sequence *table; ///< of kda.offsets, or null: sequence n is row n
     const kda_chunk *chunks;   ///< of packed sequences, or null
-    char *records;             ///< [chunk slots][value heads]
+    char *records;             ///< [chunk slots][value heads]; those of a reserve, or workspace
+    kda_reserve_header *to;    ///< head of the reserve, or null
+    kda_reserve_header header;
     kda_problem p;
     int64_t blocks;
     int32_t group;               ///< value heads that share one head of q and k
@@ -34,6 +36,11 @@ struct kda64_task {
     int64_t q, k, g, beta;
     int32_t head, rows; ///< of values; 0: there is no such chunk, store nothing
 };
+
+static_assert(kda_reserve_rows == kda64_rows &&
+                  kda_reserve_record(64) == kda64_record_of(64).bytes &&
+                  kda_reserve_record(128) == kda64_record_of(128).bytes,
+              "a reserve has room for records");
 
 /// Channels of a lane that follow one another, and the first of its group of that many.
 PLAIT_HD constexpr int kda64_width(int keys) { return keys == 128 ? 4 : 2; }

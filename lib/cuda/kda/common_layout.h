@@ -3,6 +3,7 @@
 
 #include "lib/common/hd.h"
 #include "lib/common/kda_problem.h"
+#include "lib/common/kda_reserve.h"
 
 namespace plait::impl {
 
@@ -41,9 +42,19 @@ struct kda_chunk {
     int64_t sequence, first;
 };
 
+/// Whether all sequences depend on a header, without which none is live.
+PLAIT_HD constexpr bool kda_reads_reserve(const kda_problem &p) {
+    return p.reserve && p.direction == kda_direction::backward;
+}
+
+/// Whether a reserve has what kda.chunk64_fwd_scan leaves for backward.
+constexpr bool kda_keeps_states(const kda_problem &p) {
+    return p.reserve && kda_reserve_shape_of(p).state > 0;
+}
+
 /// Whether sequences are what kda.offsets says. Else sequence n is row n, all of it.
 PLAIT_HD constexpr bool kda_needs_offsets(const kda_problem &p) {
-    return p.varlen || (p.pooled && p.status);
+    return p.varlen || (p.pooled && p.status) || kda_reads_reserve(p);
 }
 
 /// Chunk slots of a call: no more are needed, whatever the offsets are.

@@ -1,6 +1,6 @@
 // kda.gaps: zeros to O, or to the gradients of tokens, where a token belongs to no live sequence:
 // of packed sequences behind and between them, of a pool rows without a slot,
-// without value heads all. A warp a token: a
+// of a reserve of another problem and without value heads all. A warp a token: a
 // binary search in the table of kda.offsets, which almost always says that there is nothing to do.
 // Bound: latency of the search, log2(sequences) reads from L2.
 #pragma once

@@ -23,7 +23,7 @@ constexpr kda_launch kda_gaps_launch(kda_gaps_args &a) {
 
 /// Whether there can be such tokens; without value heads dq and dk are zero everywhere.
 PLAIT_HD constexpr bool kda_has_gaps(const kda_problem &p) {
-    return p.varlen || p.pooled || p.value_heads == 0;
+    return p.varlen || p.pooled || kda_reads_reserve(p) || p.value_heads == 0;
 }
 
 } // namespace plait::impl

@@ -38,21 +38,27 @@ __device__ __forceinline__ int64_t kda_offset(const kda_offsets_args &a, int64_t
     return a.wide ? static_cast<const int64_t *>(a.cu)[i] : static_cast<const int32_t *>(a.cu)[i];
 }
 
+/// Whether the reserve, where there is one, is of this problem.
+__device__ __forceinline__ bool kda_offsets_knows(const kda_offsets_args &a) {
+    return a.reserve == nullptr || a.reserve->same_as(a.expected);
+}
+
 /// What offsets and slots say of every sequence alone; the first bad one that this thread saw.
 __device__ __forceinline__ int64_t kda_offsets_judge(const kda_offsets_args &a, int64_t *words) {
     int64_t highest = 0, first_bad = a.sequences; // highest: M of the sequences before this round
+    const bool known = kda_offsets_knows(a);
     for (int64_t base = 0; base < a.sequences; base += blockDim.x) {
         const int64_t n = base + threadIdx.x;
         const bool here = n < a.sequences;
         kda_sequence e{0, a.tokens, 0, 0, -1, 1};
-        bool good = here, pad = false;
+        bool good = here && known, pad = false;
         if (a.cu != nullptr) {
             const int64_t begin = here ? kda_offset(a, n) : -1;
             const int64_t end = here ? kda_offset(a, n + 1) : -1;
             const int64_t inside = begin >= 0 && begin <= a.tokens ? begin : 0;
             int64_t total;
             const int64_t before = kda_prefix<false>(inside, words, &total);
-            good = here && begin >= 0 && begin == max(max(highest, before), inside) &&
+            good = good && begin >= 0 && begin == max(max(highest, before), inside) &&
                    begin <= end && end <= a.tokens && end - begin <= a.max_length &&
                    (n > 0 || begin == 0);
             highest = max(highest, total);
@@ -159,7 +165,8 @@ __global__ void __launch_bounds__(kda_offsets_threads)
     kda_prefix<false>(a.sequences - first_bad, words, &furthest);
     if (threadIdx.x == 0)
         *a.status =
-            furthest == 0
+            !kda_offsets_knows(a) ? -1
+            : furthest == 0
                 ? 0
                 : static_cast<int32_t>(min(a.sequences - furthest, int64_t(INT32_MAX - 1)) + 1);
 }

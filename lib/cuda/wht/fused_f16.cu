@@ -1,4 +1,5 @@
 #include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/diagonal.cuh"
 #include "lib/cuda/wht/fused_table.cuh"
 
 #include <utility>
@@ -8,7 +9,8 @@ namespace plait::impl::cuda {
 template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
     constexpr scalar t = scalar::f16;
     static const kernel_entry entries[] = {wht_fused_entry<t, N + 3, false>()...,
-                                           wht_fused_entry<t, N + 3, true>()...};
+                                           wht_fused_entry<t, N + 3, true>()...,
+                                           wht_diagonal_entry<t, N + 3, 0, false>()...};
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 

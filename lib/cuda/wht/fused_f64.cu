@@ -1,4 +1,5 @@
 #include "lib/cuda/kernel_list.h"
+#include "lib/cuda/wht/diagonal.cuh"
 #include "lib/cuda/wht/fused_table.cuh"
 
 #include <utility>
@@ -7,8 +8,10 @@ namespace plait::impl::cuda {
 
 template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
     constexpr scalar t = scalar::f64;
-    static const kernel_entry entries[] = {wht_fused_entry<t, N + 1, false>()...,
-                                           wht_fused_entry<t, N + 1, true>()...};
+    static const kernel_entry entries[] = {
+        wht_fused_entry<t, N + 1, false>()...,       wht_fused_entry<t, N + 1, true>()...,
+        wht_diagonal_entry<t, N + 1, 0, false>()..., wht_diagonal_entry<t, N + 1, 0, true>()...,
+        wht_diagonal_entry<t, N + 1, 1, false>()..., wht_diagonal_entry<t, N + 1, 1, true>()...};
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 

@@ -242,18 +242,17 @@ __device__ __forceinline__ void wht_mma16_between(float (&a)[Count][Items]) {
     }
 }
 
-/// One part of the output: a tile of rows, or half a row.
-template <class Case>
-__device__ __forceinline__ void
-wht_mma16_part(const wht_mma16_args &args, const wht_mma16_signs &signs, int64_t tile, int half,
-               int warp, int lane, const char *chunk, float *words) {
+/// One part of the output, in registers: a tile of rows, or half a row. `read` once the chunk is.
+template <class Case, class Read>
+__device__ __forceinline__ void wht_mma16_part(const wht_mma16_signs &signs, int half, int warp,
+                                               int lane, const char *chunk, float *words,
+                                               float (&a)[8][8], Read read) {
     constexpr wht_mma16_config c = Case::config();
     float d[wht_mma16_tiles][mma_items_d] = {};
     wht_mma16_multiply<Case>(signs, half, chunk, lane, d);
-    wht_mma16_prefetch<Case>(args, tile + tiles_ahead(c.blocks_per_sm), half, warp, lane);
+    read();
     wht_mma16_between<c.dense - 4,
                       (c.log_n < wht_mma16_log_chunk ? c.log_n : wht_mma16_log_chunk) - 7>(d);
-    float a[8][8];
     wht_mma16_exchange<Case>(warp, lane, words, d, a);
 #pragma unroll
     for (int top = 0; top < 8; ++top) {
@@ -262,34 +261,62 @@ wht_mma16_part(const wht_mma16_args &args, const wht_mma16_signs &signs, int64_t
         butterfly_items<2>(a[top]);
     }
     wht_mma16_between<3 - c.log_warps, 3>(a);
-    if constexpr (!c.vector) wht_mma16_barrier<Case>(); // the words are read
-    wht_mma16_store<Case>(args, tile, half, warp, lane, reinterpret_cast<char *>(words), a);
 }
 
 template <class Case>
-__global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::config().blocks_per_sm)
-    wht_mma16(const __grid_constant__ wht_mma16_args args) {
+__device__ __forceinline__ void wht_mma16_fill_tile(const wht_mma16_args &args, int64_t tile,
+                                                    int warp, int lane, char *chunk) {
     constexpr wht_mma16_config c = Case::config();
-    extern __shared__ __align__(16) char shared[];
+    __syncwarp(); // the chunks before are read
+#pragma unroll
+    for (int half = 0; half < c.halves; ++half)
+        wht_mma16_fill<Case>(args, tile, half, warp, lane, chunk + (2 * half << c.log_part));
+    async_commit();
+}
+
+/// Transforms the tiles of this block: store(tile, half, warp, lane, words, a) for each part.
+/// `Ahead`: blocks walk, and a warp fills its chunk again as soon as the products have read it.
+template <class Case, bool Ahead, class Store>
+__device__ __forceinline__ void wht_mma16_walk(const wht_mma16_args &args, char *shared,
+                                               Store store) {
+    constexpr wht_mma16_config c = Case::config();
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     char *chunk = shared + (2 * warp << wht_mma16_log_chunk);
     auto *words = reinterpret_cast<float *>(shared + wht_mma16_raw_bytes(c));
     const wht_mma16_signs signs = wht_mma16_signs_of<Case>(lane);
     const int64_t tiles = (args.rows - 1) / wht_mma16_rows_per_tile(c) + 1;
+    if (Ahead && blockIdx.x < tiles) wht_mma16_fill_tile<Case>(args, blockIdx.x, warp, lane, chunk);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        __syncwarp(); // the chunks before are read
-#pragma unroll
-        for (int half = 0; half < c.halves; ++half) {
-            wht_mma16_fill<Case>(args, tile, half, warp, lane, chunk + (2 * half << c.log_part));
-        }
-        async_commit();
+        if constexpr (!Ahead) wht_mma16_fill_tile<Case>(args, tile, warp, lane, chunk);
         async_wait<0>();
         __syncwarp(); // those of other lanes too
 #pragma unroll 1
         for (int half = 0; half < c.halves; ++half) {
-            wht_mma16_part<Case>(args, signs, tile, half, warp, lane, chunk, words);
+            float a[8][8];
+            wht_mma16_part<Case>(signs, half, warp, lane, chunk, words, a, [&] {
+                constexpr wht_mma16_config k = Case::config();
+                if constexpr (!Ahead) {
+                    wht_mma16_prefetch<Case>(args, tile + tiles_ahead(k.blocks_per_sm), half, warp,
+                                             lane);
+                } else if (half == k.halves - 1 && tile + gridDim.x < tiles) {
+                    wht_mma16_fill_tile<Case>(args, tile + gridDim.x, warp, lane, chunk);
+                }
+            });
+            store(tile, half, warp, lane, words, a);
         }
     }
+}
+
+template <class Case>
+__global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::config().blocks_per_sm)
+    wht_mma16(const __grid_constant__ wht_mma16_args args) {
+    extern __shared__ __align__(16) char shared[];
+    wht_mma16_walk<Case, false>(
+        args, shared,
+        [&](int64_t tile, int half, int warp, int lane, float *words, const float(&a)[8][8]) {
+            if constexpr (!Case::config().vector) wht_mma16_barrier<Case>(); // the words are read
+            wht_mma16_store<Case>(args, tile, half, warp, lane, reinterpret_cast<char *>(words), a);
+        });
 }
 
 } // namespace plait::impl::cuda

@@ -24,6 +24,7 @@ size_t head_axis(plait_role role) {
     case PLAIT_DSTATE_OUT: return 1;
     case PLAIT_SLOTS:
     case PLAIT_CU_SEQLENS:
+    case PLAIT_RESERVE:
     case PLAIT_STATUS: return none;
     default: return 2;
     }
@@ -33,11 +34,13 @@ bool of_query_heads(plait_role role) {
     return role == PLAIT_Q || role == PLAIT_K || role == PLAIT_DQ || role == PLAIT_DK;
 }
 
-/// What a chain of float64, of f32, and of f32 with 16-bit operands may add.
+/// What a chain of float64, of f32, and of f32 with 16-bit operands may add. A reserve has states
+/// as wide as what its forward read.
 double relative_of(const std::vector<tensor> &tensors) {
     double narrowest = 0;
+    const bool reserve = find_tensor(tensors, PLAIT_RESERVE) != nullptr;
     for (const tensor &t : tensors) {
-        if (is_integer(t.dtype)) continue;
+        if (is_integer(t.dtype) || (reserve && t.role >= PLAIT_DQ)) continue;
         if (t.dtype == PLAIT_F64) return 1e-12;
         narrowest = std::max(narrowest, bytes_of(t.dtype) == 2 ? 4e-3 : 1e-5);
     }
@@ -61,15 +64,11 @@ std::string kda_checker::reference_token() const {
                        number(parts_.extent('t')) + ":h1";
     if (group_ != 1) text += ":hv" + number(group_);
     text += ":k" + number(parts_.extent('k')) + ":v" + number(parts_.extent('v'));
-    for (const std::string &o : parts_.options) text += ":" + o;
-    std::string uses;
-    // By role number, as the canonical form has them: a drop may stand before a use.
-    for (int role = 0; role < 512; ++role)
-        if (const char *name = plait_role_name(static_cast<plait_role>(role))) {
-            if (parts_.used(name)) uses += std::string("+") + name;
-            if (std::count(parts_.drops.begin(), parts_.drops.end(), name))
-                uses += std::string("-") + name;
-        }
+    for (const std::string &o : parts_.options)
+        if (o.compare(0, 8, "reserve=") != 0) text += ":" + o; // the definition recomputes
+    const bool reports = !parts_.option("seqs").empty() || !parts_.option("slots").empty();
+    const std::string uses =
+        parts_.uses_text([&](const std::string &name) { return name != "status" || reports; });
     if (!uses.empty()) text += ":" + uses;
     const tensor *offsets = find_tensor(tensors_, PLAIT_CU_SEQLENS);
     return offsets && offsets->dtype == PLAIT_I32 ? text + ":cu_seqlens.i32" : text;
@@ -148,7 +147,8 @@ check_result kda_checker::check(const std::vector<int64_t> &which, rounding, con
     if (const tensor *status = find_tensor(tensors_, PLAIT_STATUS); status && !which.empty()) {
         int32_t said = 0, should = 0;
         outputs({*status, 0}, &said);
-        std::memcpy(&should, b.at(PLAIT_STATUS).data(), sizeof should);
+        if (b.count(PLAIT_STATUS)) // else a reserve alone could be wrong
+            std::memcpy(&should, b.at(PLAIT_STATUS).data(), sizeof should);
         if (said != should)
             result.wrong =
                 "status is " + std::to_string(said) + ", it should be " + std::to_string(should);

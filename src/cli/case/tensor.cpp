@@ -104,10 +104,12 @@ void copy_any(const tensor &t, void *base, int64_t begin, int64_t first, int64_t
     throw failure(PLAIT_ERR_INTERNAL, "element type without a size");
 }
 
-/// Single words and tensors of indices promise no more than an element.
+/// Single words and tensors of indices promise no more than an element, a reserve what a workspace
+/// does.
 int promised_by_default(const tensor &t) {
     switch (t.role) {
     case PLAIT_CU_SEQLENS: return 8;
+    case PLAIT_RESERVE: return PLAIT_WORKSPACE_ALIGNMENT;
     case PLAIT_OVERFLOW:
     case PLAIT_STATUS:
     case PLAIT_SLOTS:

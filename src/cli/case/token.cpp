@@ -43,7 +43,7 @@ token_axis axis_of(const std::string &field) {
 
 /// name { "." dtype | ".s"<stride>{"."<stride>} | ".a"<bytes> } [ "@" name ]
 token_role role_of(const std::string &field) {
-    token_role role{"", "", 0, "", ""};
+    token_role role{"", "", 0, "", "", field};
     std::string left = field;
     if (const size_t at = field.find('@'); at != std::string::npos) {
         role.alias = field.substr(at + 1);
@@ -89,6 +89,16 @@ bool token_parts::flag(const std::string &name) const {
 
 bool token_parts::used(const std::string &role) const {
     return std::find(uses.begin(), uses.end(), role) != uses.end();
+}
+
+std::string token_parts::uses_text(const std::function<bool(const std::string &)> &keep) const {
+    std::string text;
+    for (int role = 0; role < 512; ++role)
+        if (const char *name = plait_role_name(static_cast<plait_role>(role)); name && keep(name)) {
+            if (used(name)) text += std::string("+") + name;
+            if (std::count(drops.begin(), drops.end(), name)) text += std::string("-") + name;
+        }
+    return text;
 }
 
 int64_t token_parts::extent(char letter) const {

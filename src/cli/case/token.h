@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <plait/plait.h>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@ struct token_role {
     int alignment;       ///< the promise in bytes as written, or 0
     std::string alias;   ///< name of the role whose pointer it may share, or ""
     std::string dtype;   ///< as written, or ""
+    std::string text;    ///< the whole field
 };
 
 struct token_parts {
@@ -41,6 +43,9 @@ struct token_parts {
     std::string option(const std::string &name) const;
     bool flag(const std::string &name) const; ///< an option without a value
     bool used(const std::string &role) const; ///< is in `uses`
+    /// "+signs-bias" of the roles that `keep` takes, by role number, as the canonical form has
+    /// them.
+    std::string uses_text(const std::function<bool(const std::string &)> &keep) const;
 
     // conv1d, kda
     int64_t extent(char letter) const;
