@@ -13,47 +13,15 @@
 //   traffic  keys = 128, 16-bit: reads 48 KiB (GVA: q and k again for each value head), writes 65
 //            KiB; at 4.2 TB/s 27 ns for a chunk and head on a whole device
 //   bound    instructions and what they wait for: 25 000 of warps for a chunk and head with keys =
-//            128 before `near`, 20 100 with it, of which an H200 issued 1.9 a cycle and SM; two
-//            blocks of an SM hide each other's barriers
+//            128, of which an H200 issued 2.2 a cycle and SM; `near` 20 100, of which it issues 1.9
+//            where blocks run; two blocks of an SM hide each other's barriers
 #pragma once
 
-#include "lib/cuda/common/cluster.cuh"
 #include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/kda/chunk64_prep_elements.cuh"
 #include "lib/cuda/kda/chunk64_prep_invert.cuh"
 
 namespace plait::impl::cuda {
-
-/// Asks L2 for 64 rows where they are whole units of bulk copies.
-__device__ __forceinline__ void kda64_prefetch_rows(const kda_view &v, const void *base, int64_t at,
-                                                    int64_t dim_k, int lane) {
-    const int64_t each = kda_is_half(v.type) ? 2 : 4, step = v.t * each, bytes = dim_k * each;
-    const char *from = static_cast<const char *>(base) + at * each;
-    if (v.c != 1 || ((reinterpret_cast<uintptr_t>(from) | step | bytes) & 15) != 0) return;
-    for (int i = lane; i < kda64_rows; i += 32)
-        prefetch_l2_bulk(from + i * step, static_cast<uint32_t>(bytes));
-}
-
-/// The task of a block's number, by a warp.
-template <int Keys>
-__device__ __forceinline__ void kda64_find_task(const kda_chunk64_prep_args &a, uint32_t block,
-                                                char *shared, int lane) {
-    if (block >= static_cast<uint32_t>(a.blocks)) return;
-    const kda_problem &p = a.p;
-    const auto heads = static_cast<uint32_t>(p.value_heads);
-    const uint32_t head = block % heads, h = head / static_cast<uint32_t>(a.group);
-    const kda_chunk_place at =
-        kda_chunk_of(p, a.table, a.chunks, a.slots, block / heads, kda64_rows);
-    const kda64_task task = {
-        kda_at(p.q, at.row, at.token, h),    kda_at(p.k, at.row, at.token, h),
-        kda_at(p.g, at.row, at.token, head), kda_at(p.beta, at.row, at.token, head),
-        static_cast<int32_t>(head),          at.rows};
-    if (lane == 0) *reinterpret_cast<kda64_task *>(shared + kda64_prep_shared_of(Keys).task) = task;
-    if (at.rows < kda64_rows) return;
-    kda64_prefetch_rows(p.g, a.in.g, task.g, p.dim_k, lane);
-    kda64_prefetch_rows(p.k, a.in.k, task.k, p.dim_k, lane);
-    kda64_prefetch_rows(p.q, a.in.q, task.q, p.dim_k, lane);
-}
 
 /// Levels across warps, and the triangles of 16 rows inverted.
 template <int Keys> __device__ __forceinline__ void kda64_across(char *shared, int warp, int lane) {
@@ -141,23 +109,23 @@ __global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != sca
     // Levels write below the diagonal only.
     for (int e = static_cast<int>(threadIdx.x); e < 64 * 64 / 8; e += 32 * kda64_prep_warps)
         reinterpret_cast<uint4 *>(shared + s.a)[e] = make_uint4(0, 0, 0, 0);
-    const int finder = 3; // beside warps that have more to do
-    if (threadIdx.x / 32 == finder)
-        kda64_find_task<Keys>(a, blockIdx.x, shared, static_cast<int>(threadIdx.x % 32));
-    __syncthreads(); // the task is there
-    const auto &task = *reinterpret_cast<const kda64_task *>(shared + s.task);
     // Records of 2^31 blocks are more than any memory, so that 32 bits number them.
     for (uint32_t block = blockIdx.x; block < static_cast<uint32_t>(a.blocks); block += gridDim.x) {
-        const bool here = task.rows > 0; // of all threads
-        if (here) kda64_elements<Keys, Q, Bounded>(a, task, shared, block);
-        __syncthreads(); // factors and pairs of single warps are written, the task is read
+        const auto heads = static_cast<uint32_t>(kda64_anew(static_cast<int>(a.p.value_heads)));
+        const int64_t hv = block % heads;
+        const kda_chunk_place at =
+            kda_chunk_of(a.p, a.table, a.chunks, a.slots, block / heads, kda64_rows);
+        if (at.rows <= 0) continue; // all threads
+        char *record = a.records + int64_t{block} * kda64_record_of(Keys).bytes;
+        __syncwarp(); // as for the others: a barrier among elements
+        kda64_elements<Keys, Q, Bounded>(a, at, hv, shared, record);
+        __syncthreads(); // factors and pairs of single warps are written
         const int self = kda64_anew(static_cast<int>(threadIdx.x));
         const int warp = self >> 5, lane = kda64_lane_anew();
-        if (here) kda64_across<Keys>(shared, warp, lane);
-        if (warp == finder) kda64_find_task<Keys>(a, block + gridDim.x, shared, lane);
+        kda64_across<Keys>(shared, warp, lane);
         __syncthreads(); // F and A are written, triangles inverted, factors read: M takes their
-                         // place; the next task is there
-        if (here) kda64_put_squares<Keys>(shared, kda64_record_at<Keys>(a, block), warp, lane);
+                         // place
+        kda64_put_squares<Keys>(shared, record, warp, lane);
     }
 #endif
 }

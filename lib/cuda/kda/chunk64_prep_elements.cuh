@@ -60,40 +60,32 @@ __device__ __forceinline__ void kda64_put_floats(float *to, int lane, const kda6
 
 /// e^g and words of beta of this warp's rows. `loads`: what else is to be on its way meanwhile.
 template <int Keys, bool Bounded, class Loads>
-__device__ __forceinline__ float
-kda64_take_gates(const kda_chunk64_prep_args &a, const kda64_source<Keys> &from,
-                 const kda64_task &at, int row, Loads loads, kda64_lane<Keys> (&e)[8]) {
+__device__ __forceinline__ float kda64_take_gates(const kda_chunk64_prep_args &a,
+                                                  const kda64_source<Keys> &from,
+                                                  const kda_chunk_place &at, int64_t hv, int row,
+                                                  Loads loads, kda64_lane<Keys> (&e)[8]) {
     constexpr int each = Keys / 32;
     const kda_problem &p = a.p;
     const int lane = from.lane;
     uint32_t w[8][Keys / 64], rate = 0, biases[each];
     const int beta_row = max(min(lane % 8, from.left - 1), -row); // one that is there
-    const uint32_t beta =
-        kda_load_bits(a.in.beta, at.beta + (row + beta_row) * p.beta.t, p.beta.type);
-    const int hv = at.head;
+    const uint32_t beta = kda_load_bits(
+        a.in.beta, kda_at(p.beta, at.row, at.token + row + beta_row, hv), p.beta.type);
+    if (p.a_log.used()) rate = kda_load_bits(a.in.a_log, hv * p.a_log.h, p.a_log.type);
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+        const int channel = min(from.channel_of(j), from.dim_k - 1);
+        biases[j] = p.dt_bias.used()
+                        ? kda_load_bits(a.in.dt_bias, hv * p.dt_bias.h + channel * p.dt_bias.c,
+                                        p.dt_bias.type)
+                        : 0;
+    }
     from.load(w);
     loads();
-    // After them, whose registers are all taken while they are on their way by single elements.
-    if (p.a_log.used()) rate = kda_load_bits(a.in.a_log, hv * p.a_log.h, p.a_log.type);
+    kda64_widen_rows<Keys>(from, w, e);
     kda64_lane<Keys> bias;
-    if (Bounded && a.wide_bias) { // others lack registers
-        const kda64_source<Keys> row = {p.dt_bias,  a.in.dt_bias, hv * p.dt_bias.h, lane, 1,
-                                        from.dim_k, true};
-        row.load_row(0, bias);
-        kda64_widen_rows<Keys>(from, w, e);
-    } else {
 #pragma unroll
-        for (int j = 0; j < each; ++j) {
-            const int channel = min(from.channel_of(j), from.dim_k - 1);
-            biases[j] = p.dt_bias.used()
-                            ? kda_load_bits(a.in.dt_bias, hv * p.dt_bias.h + channel * p.dt_bias.c,
-                                            p.dt_bias.type)
-                            : 0;
-        }
-        kda64_widen_rows<Keys>(from, w, e);
-#pragma unroll
-        for (int j = 0; j < each; ++j) bias[j] = kda_widen(biases[j], p.dt_bias.type);
-    }
+    for (int j = 0; j < each; ++j) bias[j] = kda_widen(biases[j], p.dt_bias.type);
     kda64_gates<Keys, Bounded>(p, p.a_log.used() ? expf(kda_widen(rate, p.a_log.type)) : 1.0f, bias,
                                e);
     if (from.left < 8 || p.dim_k != Keys) {
@@ -132,37 +124,17 @@ kda64_near_pairs(const kda64_rows_q<Keys, S> &q, const kda64_lane<Keys> (&k)[8],
     __syncwarp(); // factors are read
 }
 
-/// Anew: the address of a record would take registers between its uses.
-template <int Keys>
-__device__ __forceinline__ char *kda64_record_at(const kda_chunk64_prep_args &a, uint32_t block) {
-    return a.records + int64_t{kda64_anew(static_cast<int>(block))} * kda64_record_of(Keys).bytes;
-}
-
-/// This warp's rows of kR.
-template <int Keys>
-__device__ __forceinline__ char *kda64_kr_at(const kda_chunk64_prep_args &a, uint32_t block,
-                                             int warp) {
-    return kda64_record_at<Keys>(a, block) + kda64_record_of(Keys).kr +
-           kda64_tile_bytes(8 * warp, Keys);
-}
-
 /// Any gate. Pairs within eight rows by levels; rows as lower ones, their decays to borders behind
 /// them; then k and x, of q, with the decays within the warp, and run: that of the warp before of
 /// its pair.
 template <int Keys, scalar S>
 __device__ __forceinline__ void
 kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
-                     kda64_lane<Keys> (&e)[8], char *shared, const kda_chunk64_prep_args &a,
-                     uint32_t block, int warp, int lane, int at, int place,
-                     kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
+                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane, int at,
+                     int place, kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
     const auto *totals =
         reinterpret_cast<const float *>(shared + kda64_prep_shared_of(Keys).totals);
     kda64_near_pairs<Keys, S>(q, k, e, shared, warp, lane, at);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) { // else products of them wait for their next use
-#pragma unroll
-        for (int j = 0; j < Keys / 32; ++j) e[i][j] = kda64_anew(e[i][j]);
-    }
     int other = warp + 1;
     kda64_ones<Keys>(run);
     if (!(warp & 1)) kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 3, warp), at, run);
@@ -171,7 +143,7 @@ kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
     kda64_pass<Keys>(totals, lane, ~warp & 2, 1, other, run);
     if (!(warp & 4)) kda64_put_lower<Keys>(k, e, kda64_factors_of<Keys>(shared, 5, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 4, 1, other, run);
-    kda64_put_lower<Keys, kda64_into::record>(k, e, kda64_kr_at<Keys>(a, block, warp), place, run);
+    kda64_put_lower<Keys, kda64_into::record>(k, e, kr, place, run);
     // The loop comes first, for what stands on both sides of it is not mixed.
     other = warp - 1;
     kda64_ones<Keys>(run);
@@ -198,9 +170,8 @@ kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
 template <int Keys, scalar S>
 __device__ __forceinline__ void
 kda64_rows_by_border(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
-                     kda64_lane<Keys> (&e)[8], char *shared, const kda_chunk64_prep_args &a,
-                     uint32_t block, int warp, int lane, int at, int place,
-                     kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
+                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane, int at,
+                     int place, kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
     constexpr int eight = 8 * kda64_row_bytes<Keys>;
     const auto *totals =
         reinterpret_cast<const float *>(shared + kda64_prep_shared_of(Keys).totals);
@@ -237,7 +208,7 @@ kda64_rows_by_border(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
     kda64_pass<Keys>(totals, lane, ~warp & 2, 1, other, run);
     if (!(warp & 4)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 5, warp), at, run);
     kda64_pass<Keys>(totals, lane, ~warp & 4, 1, other, run);
-    kda64_put_rows<Keys, kda64_into::record>(k, kda64_kr_at<Keys>(a, block, warp), place, run);
+    kda64_put_rows<Keys, kda64_into::record>(k, kr, place, run);
 #pragma unroll
     for (int i = 0; i < 8; ++i) kda64_copy<Keys>(k[i], e[i]);
     other = warp - 1;
@@ -247,8 +218,9 @@ kda64_rows_by_border(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
 
 /// S: the type of q. Bounded: gates within kda64_near.
 template <int Keys, scalar S, bool Bounded>
-__device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a, const kda64_task &at,
-                                               char *shared, uint32_t block) {
+__device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
+                                               const kda_chunk_place &at, int64_t hv, char *shared,
+                                               char *record) {
     constexpr kda64_prep_shared s = kda64_prep_shared_of(Keys);
     constexpr kda64_record r = kda64_record_of(Keys);
     constexpr int eight = 8 * kda64_row_bytes<Keys>;
@@ -257,14 +229,17 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a, c
     auto *totals = reinterpret_cast<float *>(shared + s.totals);
     auto *scales = reinterpret_cast<float *>(shared + s.scales);
     const int left = at.rows - 8 * warp, dim_k = static_cast<int>(p.dim_k);
-    const int row = left > 0 ? 8 * warp : 0;
-    kda64_rows_q<Keys, S> q = {{p.q, a.in.q, at.q + row * p.q.t, lane, left, dim_k, a.wide_q}, {}};
-    const kda64_source<Keys> from_k = {p.k,   a.in.k,  at.k + row * p.k.t, lane, left,
+    const int64_t token = left > 0 ? at.token + 8 * warp : at.token,
+                  h = static_cast<uint32_t>(hv) / static_cast<uint32_t>(a.group);
+    kda64_rows_q<Keys, S> q = {
+        {p.q, a.in.q, kda_at(p.q, at.row, token, h), lane, left, dim_k, a.wide_q}, {}};
+    const kda64_source<Keys> from_k = {p.k,   a.in.k,  kda_at(p.k, at.row, token, h), lane, left,
                                        dim_k, a.wide_k};
     kda64_lane<Keys> k[8], e[8], run;
     uint32_t words[8][Keys / 64];
     const float beta = kda64_take_gates<Keys, Bounded>(
-        a, {p.g, a.in.g, at.g + row * p.g.t, lane, left, dim_k, a.wide_g}, at, 8 * warp,
+        a, {p.g, a.in.g, kda_at(p.g, at.row, token, hv), lane, left, dim_k, a.wide_g}, at, hv,
+        8 * warp,
         [&] {
             from_k.load(words);
             q.load();
@@ -284,20 +259,19 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a, c
     }
     if (lane < 8) {
         reinterpret_cast<float *>(shared + s.beta)[8 * warp + lane] = beta;
-        reinterpret_cast<float *>(kda64_record_at<Keys>(a, block) + r.beta)[8 * warp + lane] = beta;
+        reinterpret_cast<float *>(record + r.beta)[8 * warp + lane] = beta;
     }
     __syncthreads(); // totals are written; F, A, M of the chunk before are read
     const int at_factor = kda64_factor_at(Keys, 0, kda64_channel(Keys, lane, 0));
     kda64_norms<Keys, S>(p, q, from_k, words, k, warp, lane, at_factor,
                          kda64_factors_of<Keys>(shared, 5, warp), scales, shared + s.a);
     const int place = kda64_at(Keys, 0, kda64_channel(Keys, lane, 0));
+    char *kr = record + r.kr + kda64_tile_bytes(8 * warp, Keys);
     kda64_lane<Keys> x[8];
     if constexpr (Bounded)
-        kda64_rows_by_border<Keys, S>(q, k, e, shared, a, block, warp, lane, at_factor, place, x,
-                                      run);
+        kda64_rows_by_border<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
     else
-        kda64_rows_by_levels<Keys, S>(q, k, e, shared, a, block, warp, lane, at_factor, place, x,
-                                      run);
+        kda64_rows_by_levels<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
     // Rows as upper ones, their decays from borders before them.
     int other = warp - 1 - (warp & 1);
     if (warp & 2) {
@@ -313,7 +287,6 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a, c
     }
     kda64_pass<Keys>(totals, lane, warp & 4, -1, other, run);
     const int at_row = kda64_anew(place);
-    char *record = kda64_record_at<Keys>(a, block);
     char *rows_k = record + r.k + kda64_tile_bytes(8 * warp, Keys);
     char *rows_q = record + r.q + kda64_tile_bytes(8 * warp, Keys);
 #pragma unroll

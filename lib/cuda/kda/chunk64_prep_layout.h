@@ -26,16 +26,9 @@ struct kda_chunk64_prep_args {
     int32_t group;               ///< value heads that share one head of q and k
     float least_beta;            ///< what a smaller one is replaced by
     bool wide_q, wide_k, wide_g; ///< four channels from each multiple of four on: one access
-    bool wide_bias;              ///< the same of f32
 };
 
 constexpr int kda64_prep_warps = 8;
-
-/// Where a chunk's first row begins, in elements of each tensor. One warp finds it for all.
-struct kda64_task {
-    int64_t q, k, g, beta;
-    int32_t head, rows; ///< of values; 0: there is no such chunk, store nothing
-};
 
 static_assert(kda_reserve_rows == kda64_rows &&
                   kda_reserve_record(64) == kda64_record_of(64).bytes &&
@@ -71,12 +64,10 @@ PLAIT_HD constexpr int kda64_factor_at(int keys, int row, int column) {
 /// Floats of a row of F: rows of four, of 8 bytes, lie in different banks.
 constexpr int kda64_f_pitch = 72;
 
-static_assert(sizeof(kda64_task) <= 64, "room for it");
-
 /// Dynamic shared memory. F is f32, A and M are tiles; M lies where factors were. `scales`: what a
 /// row of q is multiplied by.
 struct kda64_prep_shared {
-    int factors, m, f, a, totals, beta, scales, task, bytes;
+    int factors, m, f, a, totals, beta, scales, bytes;
 };
 
 PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
@@ -87,8 +78,7 @@ PLAIT_HD constexpr kda64_prep_shared kda64_prep_shared_of(int keys) {
     s.totals = s.a + kda64_tile_bytes(kda64_rows, kda64_rows);
     s.beta = s.totals + 4 * kda64_prep_warps * keys;
     s.scales = s.beta + 4 * kda64_rows;
-    s.task = s.scales + 4 * kda64_rows;
-    s.bytes = s.task + 64;
+    s.bytes = s.scales + 4 * kda64_rows;
     return s;
 }
 
@@ -105,12 +95,8 @@ constexpr bool kda64_near(const kda_problem &p) {
     return p.gate == kda_gate::bounded && p.lower_bound >= -5;
 }
 
-/// Blocks walk over up to four chunks: while three warps invert, the others take up the next, whose
-/// rows L2 has been asked for; more of them for each of the two places of an SM even out.
-constexpr int64_t kda64_prep_walk(int64_t blocks, int sms) {
-    return std::clamp<int64_t>(blocks / (16 * int64_t{sms}), 1, 4);
-}
-
+/// Blocks for all SMs, two on each, walk: while three warps of a block invert, the others take up
+/// what follows.
 inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
     const int keys = kda64_keys(a.p.dim_k);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
@@ -118,10 +104,7 @@ inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
     a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
     a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
-    a.wide_bias = a.p.dt_bias.used() && a.p.dt_bias.type == scalar::f32 &&
-                  kda64_fours(a.p, a.p.dt_bias, a.p.value_heads);
-    kda_launch l{"", 32 * kda64_prep_warps,
-                 kda_grid(kda_ceil_div(a.blocks, kda64_prep_walk(a.blocks, sms))),
+    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(std::min<int64_t>(a.blocks, 2 * int64_t{sms})),
                  kda64_prep_shared_of(keys).bytes};
     int at = kda64_name(l.variant, keys);
     if (kda64_near(a.p))
