@@ -47,6 +47,20 @@ TEST_CASE("floats: the bound is (k + m) u and half an ulp") {
     CHECK(compare_floats(tol, got.data(), want.data(), 64).ratio < 1);
 }
 
+TEST_CASE("a sum of terms of both signs counts against the size of its terms") {
+    const double want = 0.01;
+    const float got = 0.014f;
+    tolerance tol{1e-2, PLAIT_F32, false};
+    CHECK(compare_floats(tol, &got, &want, 1).ratio > 30);
+    tol.least_norm = 1;
+    const deviation d = compare_floats(tol, &got, &want, 1);
+    CHECK(d.ratio == doctest::Approx(0.4).epsilon(0.01));
+    CHECK(d.error == doctest::Approx(0.4).epsilon(0.01));
+    CHECK(d.bound == doctest::Approx(1).epsilon(0.01));
+    tol.least_norm = 0.1;
+    CHECK(compare_floats(tol, &got, &want, 1).ratio > 3);
+}
+
 TEST_CASE("non-finite values must be where they belong") {
     const tolerance tol =
         wht_tolerance(split_token("wht:f16:n4"), PLAIT_F16, PLAIT_F16, rounding::sums);

@@ -51,7 +51,7 @@ deviation compare_floats(const tolerance &tol, const void *got, const double *wa
     }
     wrong = std::sqrt(wrong);
     norm = std::sqrt(norm);
-    const double allowed = tol.relative * norm + std::sqrt(stored);
+    const double allowed = tol.relative * std::max(norm, tol.least_norm) + std::sqrt(stored);
     deviation d;
     d.error = norm > 0 ? wrong / norm : wrong;
     d.bound = norm > 0 ? allowed / norm : allowed;

@@ -12,6 +12,7 @@ struct tolerance {
     double relative;
     plait_dtype stored; ///< of the result
     bool exact;
+    double least_norm = 0; ///< of sums whose terms are larger: the error counts against this
 };
 
 struct deviation {

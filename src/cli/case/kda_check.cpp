@@ -10,6 +10,7 @@ namespace plait::cases {
 namespace {
 
 constexpr size_t none = ~size_t{0};
+constexpr double half_relative = 4e-3; ///< of 16-bit operands
 
 /// Which axis counts heads, of q and k or of values.
 size_t head_axis(plait_role role) {
@@ -42,9 +43,28 @@ double relative_of(const std::vector<tensor> &tensors) {
     for (const tensor &t : tensors) {
         if (is_integer(t.dtype) || (reserve && t.role >= PLAIT_DQ)) continue;
         if (t.dtype == PLAIT_F64) return 1e-12;
-        narrowest = std::max(narrowest, bytes_of(t.dtype) == 2 ? 4e-3 : 1e-5);
+        narrowest = std::max(narrowest, bytes_of(t.dtype) == 2 ? half_relative : 1e-5);
     }
     return narrowest;
+}
+
+double norm_of(const std::vector<double> &values) {
+    double squares = 0;
+    for (const double v : values)
+        if (std::isfinite(v)) squares += v * v;
+    return std::sqrt(squares);
+}
+
+/// Of f32 with 16-bit operands between passes: the gradients that sum over channels or tokens have
+/// the roundings of all terms. They average over as many values as count: (sum w^2)^2 / sum w^4.
+double of_stored(plait_role role, double relative, const std::vector<double> &want) {
+    if (role == PLAIT_DG) return 5e-3;
+    if (role != PLAIT_DBETA && role != PLAIT_DDT_BIAS && role != PLAIT_DA_LOG) return relative;
+    double squares = 0, fourths = 0;
+    for (const double w : want)
+        if (std::isfinite(w)) squares += w * w, fourths += w * w * w * w;
+    const double few = fourths > 0 ? std::sqrt(fourths) / squares : 0;
+    return (role == PLAIT_DA_LOG ? 1e-2 : 5e-3) * (1 + 3 * few);
 }
 
 } // namespace
@@ -114,8 +134,9 @@ void kda_checker::run(buffers &on) const {
     cases::check(status);
 }
 
-deviation kda_checker::compare(const buffers &from, const tensor &t, int64_t head,
+deviation kda_checker::compare(const buffers &from, const tensor &t, int64_t head, rounding how,
                                const fetch &outputs) const {
+    const bool stored = how == rounding::stored && relative_ == half_relative;
     const size_t axis = head_axis(t.role);
     const int64_t heads = of_query_heads(t.role) ? 1 : group_;
     const tensor &r = *find_tensor(reference_, t.role);
@@ -124,16 +145,25 @@ deviation kda_checker::compare(const buffers &from, const tensor &t, int64_t hea
         const slice part = cut(t, axis, head * heads + i);
         const int64_t n = part.part.elements();
         std::vector<unsigned char> got(bytes_for(t.dtype, n) + 1);
-        std::vector<double> want(static_cast<size_t>(n) + 1);
+        std::vector<double> want(static_cast<size_t>(n) + 1); // never a null pointer
         outputs(part, got.data());
         gather(cut(r, axis, i), from.at(t.role).data(), want.data());
-        worst.add(head, compare_floats({relative_, t.dtype, false}, got.data(), want.data(), n));
+        tolerance tol{relative_, t.dtype, false};
+        if (stored) tol.relative = of_stored(t.role, relative_, want);
+        // A sum of terms of both signs, as many as dg has: against their size, not that of the sum.
+        if (const tensor *dg = find_tensor(reference_, PLAIT_DG); dg && t.role == PLAIT_DA_LOG) {
+            const slice terms = cut(*dg, head_axis(PLAIT_DG), i);
+            std::vector<double> values(static_cast<size_t>(terms.part.elements()) + 1);
+            gather(terms, from.at(PLAIT_DG).data(), values.data());
+            tol.least_norm = norm_of(values);
+        }
+        worst.add(head, compare_floats(tol, got.data(), want.data(), n));
     }
     return worst;
 }
 
-check_result kda_checker::check(const std::vector<int64_t> &which, rounding, const fetch &inputs,
-                                const fetch &outputs) {
+check_result kda_checker::check(const std::vector<int64_t> &which, rounding how,
+                                const fetch &inputs, const fetch &outputs) {
     check_result result;
     buffers b;
     for (const int64_t head : which) {
@@ -141,7 +171,8 @@ check_result kda_checker::check(const std::vector<int64_t> &which, rounding, con
         run(b);
         deviation worst;
         for (const tensor &t : tensors_)
-            if (t.writes() && !is_integer(t.dtype)) worst.add(head, compare(b, t, head, outputs));
+            if (t.writes() && !is_integer(t.dtype))
+                worst.add(head, compare(b, t, head, how, outputs));
         result.values.add(head, worst);
     }
     if (const tensor *status = find_tensor(tensors_, PLAIT_STATUS); status && !which.empty()) {

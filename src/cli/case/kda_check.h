@@ -26,13 +26,13 @@ private:
     std::string reference_token() const;
     void load(buffers &to, int64_t head, const fetch &inputs) const;
     void run(buffers &on) const;
-    deviation compare(const buffers &from, const tensor &t, int64_t head,
+    deviation compare(const buffers &from, const tensor &t, int64_t head, rounding how,
                       const fetch &outputs) const;
 
     token_parts parts_;
     std::vector<tensor> tensors_, reference_;
     int64_t group_;
-    double relative_; ///< bound of the error of a tensor, of its norm
+    double relative_; ///< bound of the error of most tensors, of their norm
     context_ptr ctx_;
     plan_ptr plan_;
 };
