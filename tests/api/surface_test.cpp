@@ -157,3 +157,12 @@ TEST_CASE("the library exports the functions of plait.h and nothing else") {
     }
 }
 #endif
+
+#ifdef PLAIT_TEST_ARCHITECTURES
+TEST_CASE("the library stays under 60 MB for each architecture") {
+    const int architectures = std::max(1, PLAIT_TEST_ARCHITECTURES); // 0 without CUDA
+    const auto bytes = static_cast<double>(std::filesystem::file_size(PLAIT_TEST_LIBRARY));
+    CHECK(bytes > 1e5);
+    CHECK(bytes < 60e6 * architectures);
+}
+#endif
