@@ -97,18 +97,27 @@ __device__ __forceinline__ void async_copy(shared_at to, const void *from, bool 
 #endif
 }
 
-/// The first `bytes` of 16, zeros behind them; nothing is read where there are none.
-__device__ __forceinline__ void async_copy_front(shared_at to, const void *from, int bytes) {
+/// The first `bytes` of 16, zeros behind them; nothing is read where there are none. `whole`: all
+/// 16 may be read. Else a part goes through registers, by pairs of bytes: checkers take an
+/// asynchronous copy of a part for one of 16 bytes.
+__device__ __forceinline__ void async_copy_front(shared_at to, const void *from, int bytes,
+                                                 bool whole) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-                 : "memory");
-#else
-    uint32_t words[4] = {0, 0, 0, 0};
-    for (int i = 0; i < bytes / 2; ++i)
-        words[i / 2] |= static_cast<uint32_t>(__ldg(static_cast<const uint16_t *>(from) + i))
-                        << (16 * (i % 2));
-    for (int i = 0; i < 4; ++i) store_shared(to + 4 * i, words[i]);
+    if (whole || bytes == 0 || bytes == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                     "r"(bytes)
+                     : "memory");
+        return;
+    }
 #endif
+    uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        if (2 * i < bytes)
+            words[i / 2] |= static_cast<uint32_t>(__ldg(static_cast<const uint16_t *>(from) + i))
+                            << (16 * (i % 2));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) store_shared(to + 4 * i, words[i]);
 }
 
 /// The same for threads that are `asked`, without a branch.

@@ -211,6 +211,13 @@ template <class Case> struct conv1d_bct_row {
         const int left = row < a.batch && t + vec > 0 ? static_cast<int>(a.length) - t : 0;
         return left < 0 ? 0 : left < vec ? left : vec;
     }
+    /// 16 bytes from token t on of a tensor that ends at `end`; zeros behind the row.
+    template <class Cursor>
+    __device__ __forceinline__ void copy_front(shared_at to, const Cursor &at, const bits *p, int t,
+                                               const bits *end) const {
+        async_copy_front(to, p + t, in_front(at, t) * static_cast<int>(sizeof(bits)),
+                         p + t + vec <= end);
+    }
     /// Tiles from `at` on of the group and the run that are plain, whatever fields say.
     template <class Cursor> __device__ __forceinline__ int plain_run(const Cursor &at) const {
         if (!in_plain(at.tile)) return 0;
@@ -288,13 +295,11 @@ template <class Case> struct conv1d_bct_row {
             async_copy<16>(to - Case::halo, at.x + at.t - before, at.tile != 0, asked);
             async_copy<16>(to + Case::part, at.dy + at.t);
         } else if (at.run > 0 && simple()) {
-            constexpr int size = sizeof(bits);
-            const int bytes = in_front(at, at.t) * size;
-            async_copy_front(to, at.x + at.t, bytes);
-            if (asked)
-                async_copy_front(to - Case::halo, at.x + at.t - before,
-                                 in_front(at, at.t - before) * size);
-            async_copy_front(to + Case::part, at.dy + at.t, bytes);
+            const bits *const x_end = static_cast<const bits *>(a.x) + a.x_end;
+            const bits *const dy_end = static_cast<const bits *>(a.dy) + a.dy_end;
+            copy_front(to, at, at.x, at.t, x_end);
+            if (asked) copy_front(to - Case::halo, at, at.x, at.t - before, x_end);
+            copy_front(to + Case::part, at, at.dy, at.t, dy_end);
         } else if (at.run > 0) {
             const int length = length_of(at);
             copy_checked(to, at.x, at.t, length, a.x, a.x_begin, a.x_end);
