@@ -109,6 +109,12 @@ __device__ __forceinline__ void async_copy_front(shared_at to, const void *from,
                      : "memory");
         return;
     }
+#else
+    if (whole && bytes > 0) { // reads 16 as well, so that an emulation sees them
+        async_copy<16>(to, from);
+        for (int i = bytes; i < 16; i += 2) store_shared(to + i, uint16_t{0});
+        return;
+    }
 #endif
     uint32_t words[4] = {0, 0, 0, 0};
 #pragma unroll

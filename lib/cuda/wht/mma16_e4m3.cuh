@@ -7,7 +7,7 @@
 //   Traffic    3 bytes an element, each once.
 //   Flops      about 14 instructions an element and 3 of groups, where wht.block_e4m3 has 20 and 8.
 //   Bound      an H200 has time for about 20: waits of 16 warps to a multiprocessor bind. Time /
-//              copy of bf16: 1.12 at 4096 (2^15: 1.44), groups of 128 1.24 (2^14: 1.32), rows of
+//              copy of bf16: 1.07 at 4096 (2^15: 1.44), groups of 128 1.24 (2^14: 1.32), rows of
 //              8192 with scales 1.22; wht.block_e4m3 1.19, 1.56, 1.57.
 //   Precision  wht.mma16's sums; product and rounding as wht.block_e4m3.
 //   Limits     16-byte accesses to X, 8-byte ones to Y; compute capability 8.0.
