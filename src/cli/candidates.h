@@ -25,7 +25,7 @@ struct planned {
     std::string candidate;
     cases::rounding how;
     int revision;
-    const plait_context *context; ///< of the session
+    const plait_context *context; ///< that made the plan
 };
 std::vector<planned> make_plans(const session &s, const plait_desc *desc, bool all);
 

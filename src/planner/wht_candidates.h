@@ -40,6 +40,10 @@ verdict wht_as_rows(const problem &, wht_rows *out, bool fused = false);
 wht_rows wht_as_reals(const wht_rows &);
 /// May a kernel make 16-byte accesses to one side of rows?
 bool wht_vector_side(int align, int64_t stride, int64_t rows, scalar);
+/// Of one pass over rows in tiles of wht.block, `share` of the speed of a copy: `transforms` of
+/// each.
+cost wht_rows_cost(const wht_rows &, int rows_per_tile, double share, int64_t flops, int transforms,
+                   const profile &);
 /// "" if SIGNS or a diagonal is one vector for all rows, or why it is not.
 verdict wht_shared_vector(const char *name, const wht_problem &, int64_t wht_axis::*stride);
 

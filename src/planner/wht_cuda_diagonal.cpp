@@ -5,7 +5,6 @@
 #include "src/planner/wht_candidates.h"
 #include "src/planner/wht_cuda_cost.h"
 
-#include <algorithm>
 #include <variant>
 
 namespace plait::impl {
@@ -106,17 +105,7 @@ cost wht_cuda_diagonal_estimate(const problem &p, const profile &device) {
     const bool vector = d.args.vector[0] && d.args.vector[1];
     const double share =
         wht_cost::block_share(r.x, r.x, r.log_n, vector) * (d.mid ? mid_share : sides_share);
-    const auto tiles = static_cast<double>((r.rows - 1) / d.launch.rows_per_tile + 1);
-    const double busy = std::min(1.0, tiles / device.sms);
-    const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
-    cost sum;
-    sum.memory_seconds =
-        static_cast<double>(r.x_bytes() + r.y_bytes()) / (device.copy_bandwidth * share * busy);
-    sum.compute_seconds = static_cast<double>(flops_of(d)) / (rate * wht_cost::additions * busy);
-    sum.launch_seconds = device.launch_seconds;
-    sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
-                  (d.mid ? 2 : 1) * wht_cost::block_latency_seconds;
-    return sum;
+    return wht_rows_cost(r, d.launch.rows_per_tile, share, flops_of(d), d.mid ? 2 : 1, device);
 }
 
 pipeline wht_cuda_diagonal_build(const problem &problem, const profile &device) {

@@ -71,17 +71,7 @@ cost wht_cuda_fused_estimate(const problem &p, const profile &device) {
     const bool longest = wht_is_half(r.x) && r.log_n == 15 && !f.ordered;
     const double share = wht_cost::block_share(r.x, r.y, r.log_n, vector) *
                          (longest ? wht_cost::fused_half_longest : wht_cost::fused);
-    const auto tiles = static_cast<double>((r.rows - 1) / l.rows_per_tile + 1);
-    const double busy = std::min(1.0, tiles / device.sms);
-    const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
-    cost sum;
-    sum.memory_seconds =
-        static_cast<double>(r.x_bytes() + r.y_bytes()) / (device.copy_bandwidth * share * busy);
-    sum.compute_seconds = static_cast<double>(r.flops()) / (rate * wht_cost::additions * busy);
-    sum.launch_seconds = device.launch_seconds;
-    sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
-                  wht_cost::block_latency_seconds;
-    return sum;
+    return wht_rows_cost(r, l.rows_per_tile, share, r.flops(), 1, device);
 }
 
 pipeline wht_cuda_fused_build(const problem &problem, const profile &device) {

@@ -4,7 +4,9 @@
 #include "src/core/tables.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
+#include "src/planner/wht_cuda_cost.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace plait::impl {
@@ -113,6 +115,21 @@ wht_rows wht_as_reals(const wht_rows &rows) {
 
 bool wht_vector_side(int align, int64_t stride, int64_t rows, scalar s) {
     return align >= 16 && (rows == 1 || stride * scalar_bytes(s) % 16 == 0);
+}
+
+cost wht_rows_cost(const wht_rows &r, int rows_per_tile, double share, int64_t flops,
+                   int transforms, const profile &device) {
+    const auto tiles = static_cast<double>((r.rows - 1) / rows_per_tile + 1);
+    const double busy = std::min(1.0, tiles / device.sms);
+    const double rate = r.x == scalar::f64 ? device.f64_per_second : device.f32_per_second;
+    cost sum;
+    sum.memory_seconds =
+        static_cast<double>(r.x_bytes() + r.y_bytes()) / (device.copy_bandwidth * share * busy);
+    sum.compute_seconds = static_cast<double>(flops) / (rate * wht_cost::additions * busy);
+    sum.launch_seconds = device.launch_seconds;
+    sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
+                  transforms * wht_cost::block_latency_seconds;
+    return sum;
 }
 
 verdict wht_shared_vector(const char *name, const wht_problem &p, int64_t wht_axis::*stride) {

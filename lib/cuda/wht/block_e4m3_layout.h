@@ -42,13 +42,7 @@ constexpr bool wht_block_e4m3_group(const wht_block_config &c, int log_group) {
 inline bool wht_block_e4m3_launch(scalar x, int log_n, wht_launch *out) {
     if (!wht_block_e4m3_exists(x, log_n)) return false;
     const wht_block_config c = wht_block_e4m3_config(x, log_n);
-    const variant_name name = wht_variant(x, scalar::e4m3, ".n", log_n, true);
-    *out = wht_launch{};
-    for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->threads = tile_threads(c.tile);
-    out->smem_bytes = wht_block_smem_bytes(c);
-    out->min_blocks_per_sm = c.blocks_per_sm;
-    out->rows_per_tile = wht_block_rows_per_tile(c);
+    *out = wht_block_launch_of(c, wht_variant(x, scalar::e4m3, ".n", log_n, true));
     return true;
 }
 

@@ -287,6 +287,17 @@ PLAIT_HD constexpr int wht_block_present(const wht_block_config &c, const wht_bl
     return c.log_row > c.log_n && row == rows.full ? rows.tail : 0;
 }
 
+/// Of every kernel in this tiling.
+inline wht_launch wht_block_launch_of(const wht_block_config &c, const variant_name &name) {
+    wht_launch launch{};
+    for (int i = 0; i < 48; ++i) launch.variant[i] = name.text[i];
+    launch.threads = tile_threads(c.tile);
+    launch.smem_bytes = wht_block_smem_bytes(c);
+    launch.min_blocks_per_sm = c.blocks_per_sm;
+    launch.rows_per_tile = wht_block_rows_per_tile(c);
+    return launch;
+}
+
 /// False when no such kernel is instantiated. `vector` promises that bases are multiples of 16
 /// bytes, and that row strides are too or, where n elements have less than 16 bytes, that the rows
 /// lie packed (stride n). Without it any whole-element alignment and any stride works.
@@ -295,12 +306,7 @@ inline bool wht_block_launch(scalar x, scalar y, int log_n, bool vector, wht_lau
     if (!wht_block_exists(x, y, log_n, parts)) return false;
     const wht_block_config c = wht_block_config_of(x, y, log_n, vector, parts);
     const variant_name name = wht_block_variant(x, y, log_n, vector, parts);
-    *out = wht_launch{};
-    for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->threads = tile_threads(c.tile);
-    out->smem_bytes = wht_block_smem_bytes(c);
-    out->min_blocks_per_sm = c.blocks_per_sm;
-    out->rows_per_tile = wht_block_rows_per_tile(c);
+    *out = wht_block_launch_of(c, name);
     out->persistent = c.pipelined;
     return true;
 }

@@ -57,13 +57,7 @@ constexpr variant_name wht_diagonal_variant(scalar x, int log_n, int parts, bool
 inline bool wht_diagonal_launch(scalar x, int log_n, int parts, bool mid, wht_launch *out) {
     if (!wht_diagonal_exists(x, log_n, parts, mid)) return false;
     const wht_block_config c = wht_diagonal_config_of(x, log_n, parts);
-    const variant_name name = wht_diagonal_variant(x, log_n, parts, mid);
-    *out = wht_launch{};
-    for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->threads = tile_threads(c.tile);
-    out->smem_bytes = wht_block_smem_bytes(c);
-    out->min_blocks_per_sm = c.blocks_per_sm;
-    out->rows_per_tile = wht_block_rows_per_tile(c);
+    *out = wht_block_launch_of(c, wht_diagonal_variant(x, log_n, parts, mid));
     return true;
 }
 

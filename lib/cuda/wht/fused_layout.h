@@ -172,13 +172,7 @@ constexpr variant_name wht_fused_variant(scalar x, int log_n, bool ordered) {
 inline bool wht_fused_launch(scalar x, int log_n, bool ordered, wht_launch *out) {
     if (!wht_fused_exists(x, log_n)) return false;
     const wht_block_config c = wht_fused_config_of(x, log_n, ordered);
-    const variant_name name = wht_fused_variant(x, log_n, ordered);
-    *out = wht_launch{};
-    for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->threads = tile_threads(c.tile);
-    out->smem_bytes = wht_block_smem_bytes(c);
-    out->min_blocks_per_sm = c.blocks_per_sm;
-    out->rows_per_tile = wht_block_rows_per_tile(c);
+    *out = wht_block_launch_of(c, wht_fused_variant(x, log_n, ordered));
     out->persistent = wht_fused_walks(c);
     return true;
 }
