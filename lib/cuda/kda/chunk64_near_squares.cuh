@@ -1,0 +1,101 @@
+// Squares of 16 rows and columns of L = beta F and of A, of kda.chunk64_prep, variants `near`.
+#pragma once
+
+#include "lib/cuda/kda/chunk64_near_rows.cuh"
+#include "lib/cuda/kda/chunk64_prep_invert.cuh"
+
+namespace plait::impl::cuda {
+
+/// A square of L and one of A of the same pairs; [n]: columns 8 n ....
+struct kda64_pair_of_squares {
+    float l[2][mma_items_d], a[2][mma_items_d];
+};
+
+/// d += products of 16 rows of k and of q with Lowers tiles of 16 rows, over Channels.
+template <int Channels, int Pitch, int LowerPitch, int Lowers>
+__device__ __forceinline__ void kda64_meet_squares(const char *k, const char *q,
+                                                   const char *const (&lower)[Lowers], int lane,
+                                                   kda64_pair_of_squares (&d)[Lowers]) {
+    const int at_a = (lane & 15) * Pitch + (lane >> 4) * 16;
+    const int at_b = ((lane & 7) + (lane >> 4) * 8) * LowerPitch + (lane >> 3 & 1) * 16;
+#pragma unroll
+    for (int c = 0; c < Channels; c += 16) {
+        uint32_t wk[4], wq[4];
+        load_matrices(wk, k + at_a + 2 * c);
+        load_matrices(wq, q + at_a + 2 * c);
+#pragma unroll
+        for (int l = 0; l < Lowers; ++l) {
+            uint32_t b[4];
+            load_matrices(b, lower[l] + at_b + 2 * c);
+#pragma unroll
+            for (int n = 0; n < 2; ++n) {
+                mma_add<scalar::bf16>(d[l].l[n], wk, {b[2 * n], b[2 * n + 1]});
+                mma_add<scalar::bf16>(d[l].a[n], wq, {b[2 * n], b[2 * n + 1]});
+            }
+        }
+    }
+}
+
+/// A square of A, times `by`, to the record. Below the diagonal only where it has one: of that
+/// lanes kda64_lane_of have elements of their own.
+template <bool Diagonal>
+__device__ __forceinline__ void kda64_put_a(const kda64_pair_of_squares &d, float by,
+                                            const float (&diagonal)[2], int r, int c, int lane,
+                                            char *a) {
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+        for (int i = 0; i < mma_items_d; i += 2) {
+            const mma_place in = mma_place_d(lane, i);
+            const int column = 8 * n + in.column;
+            float x = by * d.a[n][i], y = by * d.a[n][i + 1];
+            if (Diagonal) {
+                const float own = diagonal[i / 2];
+                x = in.row > column ? x : in.row == column ? own : 0.0f;
+                y = in.row > column + 1 ? y : in.row == column + 1 ? own : 0.0f;
+            }
+            *reinterpret_cast<uint32_t *>(a + kda64_at(64, 16 * r + in.row, 16 * c + column)) =
+                round_pair<scalar::bf16>(x, y);
+        }
+    }
+}
+
+/// A square of L: rows times beta and `by`.
+__device__ __forceinline__ void kda64_put_l(const kda64_pair_of_squares &d, float by,
+                                            const float *beta, int lane, float *square) {
+#pragma unroll
+    for (int i = 0; i < mma_items_d; i += 2) {
+        const mma_place in = mma_place_d(lane, i);
+        const float scale = by * beta[in.row];
+#pragma unroll
+        for (int n = 0; n < 2; ++n)
+            *reinterpret_cast<float2 *>(square + in.row * kda64_square_pitch + 8 * n + in.column) =
+                make_float2(scale * d.l[n][i], scale * d.l[n][i + 1]);
+    }
+}
+
+/// What lies on and above the diagonal of M, and above that of A, to the record, by a warp.
+template <class Square>
+__device__ __forceinline__ void kda64_put_upper(Square square, char *m, char *a, int lane) {
+#pragma unroll 1
+    for (int e = lane; e < 64 * 64 / 8; e += 32) {
+        const int row = e / 8, column = e % 8 * 8, r = row / 16, c = column / 16;
+        if (c < r) continue;
+        uint4 words = make_uint4(0, 0, 0, 0);
+        const int at = kda64_at(64, row, column);
+        if (c == r) {
+            const auto *from = reinterpret_cast<const float4 *>(
+                square(r, r) + row % 16 * kda64_square_pitch + column % 16);
+            const float4 x = from[0], y = from[1];
+            words.x = round_pair<scalar::bf16>(x.x, x.y);
+            words.y = round_pair<scalar::bf16>(x.z, x.w);
+            words.z = round_pair<scalar::bf16>(y.x, y.y);
+            words.w = round_pair<scalar::bf16>(y.z, y.w);
+        } else {
+            *reinterpret_cast<uint4 *>(a + at) = words;
+        }
+        *reinterpret_cast<uint4 *>(m + at) = words;
+    }
+}
+
+} // namespace plait::impl::cuda
