@@ -30,6 +30,21 @@ __device__ __forceinline__ void kda64_fetch_task(const kda_chunk64_prep_args &a,
     async_commit();
 }
 
+/// Raw gates of 64 channels from `first` on, of this lane's rows.
+__device__ __forceinline__ void kda64_fetch_gates(const kda_chunk64_prep_args &a,
+                                                  const kda64_task &t, int first, int warp,
+                                                  int lane, kda64_raw_gates &raw) {
+    const kda_view &g = a.p.g;
+    const int row = kda64_near_rows * warp + lane / 16 * 8, channel = first + lane % 16 * 4;
+    const int bytes = g.type == scalar::f32 ? 4 : 2;
+    raw.left = t.at.rows - row;
+    const int64_t at = kda_at(g, t.at.row, t.at.token + (raw.left > 0 ? row : 0), t.head) +
+                       (channel < a.p.dim_k ? channel : 0);
+    raw.from = static_cast<const char *>(a.in.g) + at * bytes;
+    raw.next = static_cast<int>(g.t) * bytes;
+    raw.load(g.type);
+}
+
 /// S: the type of q and k.
 template <int Keys, scalar S>
 __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys))
@@ -57,11 +72,15 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
     };
     // Records of 2^31 blocks are more than any memory, so that 32 bits number them.
     kda64_task t = kda64_task_from(a, blockIdx.x);
-    if (t.there) kda64_fetch_task<Keys>(a, t, warp, lane, shared);
+    kda64_raw_gates raw{};
+    if (t.there) {
+        kda64_fetch_task<Keys>(a, t, warp, lane, shared);
+        kda64_fetch_gates(a, t, 0, warp, lane, raw);
+    }
     while (t.there) {
         char *record = a.records + int64_t{t.block} * r.bytes;
         const int64_t hv = t.head;
-        const int left = t.at.rows - first, half = lane >> 4;
+        const int left = t.at.rows - first;
         const int64_t token = t.at.token + (left > 0 ? first : 0);
         const float rate = kda_rate(p, a.in.a_log, hv);
         const float bound = static_cast<float>(p.lower_bound) * kda64_log2_e;
@@ -86,18 +105,12 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
         for (int from = 0; from < Keys; from += kda64_near_channels) {
             const int channel = from + lane % 16 * 4;
             const bool inside = channel < p.dim_k;
-            const int bytes = p.g.type == scalar::f32 ? 4 : 2, rows = left - 8 * half;
-            const int64_t at = kda_at(p.g, t.at.row, token + (rows > 0 ? 8 * half : 0), hv) +
-                               (inside ? channel : 0);
-            kda64_raw_gates raw{static_cast<const char *>(a.in.g) + at * bytes,
-                                static_cast<int>(p.g.t) * bytes,
-                                rows,
-                                {}};
-            raw.load(p.g.type);
-            kda64_four bias, sum[8], total;
+            kda64_four bias, sum[8], before, total;
             kda64_near_bias(a, hv, inside ? channel : 0, bias);
-            kda64_near_gates(raw, p.g.type, rate, bias, inside, lane, sum, total);
-            if (half == 0) {
+            kda64_near_gates(raw, p.g.type, rate, bias, inside, lane, sum, before, total);
+            if (from + kda64_near_channels < Keys)
+                kda64_fetch_gates(a, t, from + kda64_near_channels, warp, lane, raw);
+            if (lane < 16) {
                 kda64_four decay;
 #    pragma unroll
                 for (int c = 0; c < 4; ++c) decay[c] = kda64_exp2(bound * total[c]);
@@ -105,7 +118,8 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
                     kda64_as_float4(decay);
             }
             __syncthreads(); // totals are written; of the chunk before all is read
-            kda64_near_factors<Keys, S>(sum, total, bound, from, warp, lane, shared, record);
+            kda64_near_factors<Keys, S>(sum, before, total, bound, from, warp, lane, shared,
+                                        record);
             __syncwarp(); // factors are written
             kda64_meet_squares<kda64_near_channels, pitch, kda64_lower_pitch, 1>(
                 own_k + 2 * from, own_q + 2 * from, {lower}, lane, near);
@@ -135,7 +149,10 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
         }
         __syncthreads(); // factors are read
         t = kda64_task_from(a, t.block + gridDim.x);
-        if (t.there) kda64_fetch_task<Keys>(a, t, warp, lane, shared);
+        if (t.there) {
+            kda64_fetch_task<Keys>(a, t, warp, lane, shared);
+            kda64_fetch_gates(a, t, 0, warp, lane, raw);
+        }
         if (warp < 2) {
 #    pragma unroll
             for (int c = 0; c < 2; ++c) {

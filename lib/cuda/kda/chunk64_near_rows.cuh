@@ -41,13 +41,24 @@ __device__ __forceinline__ kda64_task kda64_task_from(const kda_chunk64_prep_arg
 template <int Keys>
 __device__ __forceinline__ void kda64_fetch(const kda_view &v, const void *base, int64_t at,
                                             int left, int dim_k, int lane, char *tile) {
-    constexpr int pieces = Keys / 8;
+    constexpr int pieces = Keys / 8; // of a row
+    constexpr bool even = 32 % pieces == 0;
     const auto *rows = static_cast<const uint16_t *>(base) + at;
     const shared_at to = shared_at_of(tile);
     const int next = static_cast<int>(v.t);
+    if (even && left >= kda64_near_rows && dim_k == Keys) {
+        const int row = lane / pieces, column = lane % pieces * 8;
+        const uint16_t *from = rows + (row * next + column);
+        const shared_at first = to + kda64_factor_at(Keys, row, column);
 #pragma unroll
-    for (int n = 0; n < kda64_near_rows * pieces / 32; ++n) {
-        const int e = 32 * n + lane, row = e / pieces, column = e % pieces * 8;
+        for (int n = 0; n < kda64_near_rows * pieces / 32; ++n)
+            async_copy<16>(first + kda64_factor_at(Keys, 32 / pieces * n, 0),
+                           from + int64_t{32 / pieces * n * next});
+        return;
+    }
+#pragma unroll 1
+    for (int e = lane; e < kda64_near_rows * pieces; e += 32) {
+        const int row = e / pieces, column = e % pieces * 8;
         const bool there = row < left && column < dim_k;
         async_copy<16>(to + kda64_factor_at(Keys, row, column),
                        rows + (there ? row * next + column : 0), there);
@@ -55,22 +66,23 @@ __device__ __forceinline__ void kda64_fetch(const kda_view &v, const void *base,
 }
 
 /// Sums of products of rows of 16 with themselves: lane kda64_lane_of(i) has those of rows i and i
-/// + 8.
+/// + 8. A product has eight rows of k and the same of q as A, either as B.
 template <int Keys, scalar S>
 __device__ __forceinline__ void kda64_near_sums(const char *k, const char *q, int lane,
                                                 kda64_squares_of_rows (&sum)[2]) {
-    const int at = kda64_factor_at(Keys, lane & 15, (lane >> 4) * 8);
+    const int row = lane & 7, second = lane >> 3 & 1, fourth = lane >> 4;
+    const char *of_a = (second ? q : k) + kda64_factor_at(Keys, row, 8 * fourth);
+    const char *of_b = (fourth ? q : k) + kda64_factor_at(Keys, row, 8 * second);
     float with_k[2][mma_items_d] = {}, with_q[2][mma_items_d] = {};
 #pragma unroll
     for (int c = 0; c < Keys; c += 16) {
-        uint32_t wk[4], wq[4];
-        load_matrices(wk, k + at + 2 * c);
-        load_matrices(wq, q + at + 2 * c);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const uint32_t a[4] = {wk[half], wq[half], wk[half + 2], wq[half + 2]};
-            mma_add<S>(with_k[half], a, {a[0], a[2]});
-            mma_add<S>(with_q[half], a, {a[1], a[3]});
+            uint32_t a[4], b[4];
+            load_matrices(a, of_a + kda64_factor_at(Keys, 8 * half, c));
+            load_matrices(b, of_b + kda64_factor_at(Keys, 8 * half, c));
+            mma_add<S>(with_k[half], a, {b[0], b[1]});
+            mma_add<S>(with_q[half], a, {b[2], b[3]});
         }
     }
     const bool odd = (lane & 4) != 0;
@@ -187,10 +199,11 @@ __device__ __forceinline__ void kda64_put_words(char *to, uint2 words) {
     *reinterpret_cast<uint2 *>(to) = words;
 }
 
-/// Sums of sigmoids of this warp's gates from its first row on; `total`: of all 16.
+/// Sums of sigmoids of this lane's gates from its first row on; `before`: of the rows of the half
+/// warp before, `total`: of all 16.
 __device__ __forceinline__ void kda64_near_gates(const kda64_raw_gates &raw, scalar type,
                                                  float rate, const kda64_four &bias, bool channel,
-                                                 int lane, kda64_four (&sum)[8],
+                                                 int lane, kda64_four (&sum)[8], kda64_four &before,
                                                  kda64_four &total) {
     raw.widen(type, sum);
     const float by = -rate * kda64_log2_e;
@@ -213,11 +226,9 @@ __device__ __forceinline__ void kda64_near_gates(const kda64_raw_gates &raw, sca
     for (int c = 0; c < 4; ++c) {
 #pragma unroll
         for (int i = 1; i < 8; ++i) sum[i][c] += sum[i - 1][c];
-        const float low = __shfl_sync(0xffffffffu, sum[7][c], lane & 15);
-        const float before = lane & 16 ? low : 0.0f;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) sum[i][c] += before;
-        total[c] = __shfl_sync(0xffffffffu, sum[7][c], lane | 16);
+        const float other = __shfl_xor_sync(0xffffffffu, sum[7][c], 16);
+        before[c] = lane & 16 ? other : 0.0f;
+        total[c] = sum[7][c] + other;
     }
 }
 
@@ -225,6 +236,7 @@ __device__ __forceinline__ void kda64_near_gates(const kda64_raw_gates &raw, sca
 /// upper factors take their place. Totals of all warps are there.
 template <int Keys, scalar S>
 __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
+                                                   const kda64_four &sum_before,
                                                    const kda64_four &total, float bound, int first,
                                                    int warp, int lane, char *shared, char *record) {
     constexpr kda64_near_shared s = kda64_near_shared_of(Keys);
@@ -232,9 +244,10 @@ __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
     constexpr int pitch = kda64_factor_pitch(Keys), tile = kda64_near_rows * pitch;
     const int half = lane >> 4, channel = first + lane % 16 * 4;
     const float *totals = reinterpret_cast<const float *>(shared + s.totals) + channel;
-    kda64_four before, after, own;
+    kda64_four before, after, own, middle;
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
+        middle[c] = __fmaf_rn(bound, sum_before[c], kda64_near_middle);
         before[c] = kda64_near_unit;
         own[c] = kda64_exp2(__fmaf_rn(bound, total[c], kda64_near_middle));
         after[c] = own[c];
@@ -270,7 +283,7 @@ __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
         widen_pair<S>(wq.x, q[0], q[1]), widen_pair<S>(wq.y, q[2], q[3]);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-            const float log = __fmaf_rn(bound, sum[i][c], kda64_near_middle);
+            const float log = __fmaf_rn(bound, sum[i][c], middle[c]);
             const float up = kda64_exp2(log);
             k[c] *= by.x, q[c] *= by.y;
             low[c] = k[c] * kda64_exp2(-log);

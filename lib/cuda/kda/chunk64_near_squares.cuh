@@ -74,27 +74,25 @@ __device__ __forceinline__ void kda64_put_l(const kda64_pair_of_squares &d, floa
     }
 }
 
-/// What lies on and above the diagonal of M, and above that of A, to the record, by a warp.
+/// What lies on and above the diagonal of M, and above that of A, to the record, by a warp: of a
+/// square eight columns of a row to a lane.
 template <class Square>
 __device__ __forceinline__ void kda64_put_upper(Square square, char *m, char *a, int lane) {
-#pragma unroll 1
-    for (int e = lane; e < 64 * 64 / 8; e += 32) {
-        const int row = e / 8, column = e % 8 * 8, r = row / 16, c = column / 16;
-        if (c < r) continue;
-        uint4 words = make_uint4(0, 0, 0, 0);
-        const int at = kda64_at(64, row, column);
-        if (c == r) {
-            const auto *from = reinterpret_cast<const float4 *>(
-                square(r, r) + row % 16 * kda64_square_pitch + column % 16);
-            const float4 x = from[0], y = from[1];
-            words.x = round_pair<scalar::bf16>(x.x, x.y);
-            words.y = round_pair<scalar::bf16>(x.z, x.w);
-            words.z = round_pair<scalar::bf16>(y.x, y.y);
-            words.w = round_pair<scalar::bf16>(y.z, y.w);
-        } else {
-            *reinterpret_cast<uint4 *>(a + at) = words;
+    const int row = lane / 2, column = lane % 2 * 8, at = kda64_at(64, row, column);
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+        const auto *from =
+            reinterpret_cast<const float4 *>(square(r, r) + row * kda64_square_pitch + column);
+        const float4 x = from[0], y = from[1];
+        *reinterpret_cast<uint4 *>(m + kda64_at(64, 16 * r + row, 16 * r + column)) =
+            make_uint4(round_pair<scalar::bf16>(x.x, x.y), round_pair<scalar::bf16>(x.z, x.w),
+                       round_pair<scalar::bf16>(y.x, y.y), round_pair<scalar::bf16>(y.z, y.w));
+#pragma unroll
+        for (int c = r + 1; c < 4; ++c) {
+            const int to = kda64_from(64, at, 16 * r, 16 * c);
+            *reinterpret_cast<uint4 *>(m + to) = make_uint4(0, 0, 0, 0);
+            *reinterpret_cast<uint4 *>(a + to) = make_uint4(0, 0, 0, 0);
         }
-        *reinterpret_cast<uint4 *>(m + at) = words;
     }
 }
 
