@@ -65,10 +65,9 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
     char *const own_k = shared + s.k + first * pitch, *const own_q = shared + s.q + first * pitch;
     char *const lower = shared + s.lower + first * kda64_lower_pitch;
     const auto square = [&](int row, int column) {
-        return reinterpret_cast<float *>(
-            shared + (row == column
-                          ? s.lower + kda64_near_rows * kda64_lower_pitch * row
-                          : s.squares + kda64_square_bytes * kda64_square_of(row, column)));
+        return shared + (row == column
+                             ? s.lower + kda64_near_rows * kda64_lower_pitch * row
+                             : s.squares + kda64_square_bytes * kda64_square_of(row, column));
     };
     // Records of 2^31 blocks are more than any memory, so that 32 bits number them.
     kda64_task t = kda64_task_from(a, blockIdx.x);
@@ -125,7 +124,8 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
                 own_k + 2 * from, own_q + 2 * from, {lower}, lane, near);
             __syncwarp(); // those of 64 channels are read
         }
-        kda64_put_l(near[0], 1.0f, beta + first, lane, square(warp, warp));
+        kda64_put_triangle(near[0], beta + first, lane,
+                           reinterpret_cast<float *>(square(warp, warp)));
         kda64_put_a<true>(near[0], 1.0f, diagonal, warp, warp, lane, record + r.a);
         __syncthreads(); // factors, and squares of the diagonal, are written
         const char *tiles = shared + s.tiles;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
                 {tiles + (kda64_own + lower_block) * tile}, lane, one);
             below[0] = one[0];
             const int of = lower_block + lane / 16;
-            kda64_invert_triangle<kda64_square_pitch>(square(of, of), lane % 16);
+            kda64_invert_to_parts(square(of, of), lane % 16);
         }
         __syncthreads(); // factors are read
         t = kda64_task_from(a, t.block + gridDim.x);
@@ -156,26 +156,20 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys)
         if (warp < 2) {
 #    pragma unroll
             for (int c = 0; c < 2; ++c) {
-                kda64_put_l(below[c], kda64_near_unit, beta + 16 * (2 + warp), lane,
-                            square(2 + warp, c));
+                kda64_put_parts(below[c].l, kda64_near_unit, beta + 16 * (2 + warp), lane,
+                                square(2 + warp, c));
                 kda64_put_a<false>(below[c], kda64_near_unit, diagonal, 2 + warp, c, lane,
                                    record + r.a);
             }
         } else {
             const int c = 2 * (warp - 2);
-            kda64_put_l(below[0], kda64_near_unit, beta + 16 * (c + 1), lane, square(c + 1, c));
+            kda64_put_parts(below[0].l, kda64_near_unit, beta + 16 * (c + 1), lane,
+                            square(c + 1, c));
             kda64_put_a<false>(below[0], kda64_near_unit, diagonal, c + 1, c, lane, record + r.a);
         }
         __syncthreads(); // L is written, triangles are inverted
         if (warp < 3) {
-            char *m = shared + s.m;
-            kda64_invert_columns<kda64_square_pitch>(square, m, warp, lane);
-            __syncwarp(); // the columns are written
-            for (int e = 32 * (warp + 1) + lane; e < 2 * 64; e += 32) {
-                const int at = kda64_at(64, e / 2, 16 * warp + e % 2 * 8);
-                *reinterpret_cast<uint4 *>(record + r.m + at) =
-                    *reinterpret_cast<const uint4 *>(m + at);
-            }
+            kda64_invert_below(square, record + r.m, warp, lane);
         } else {
             kda64_put_upper(square, record + r.m, record + r.a, lane);
         }

@@ -21,9 +21,13 @@ PLAIT_HD constexpr int kda64_near_blocks(int keys) { return keys <= 128 ? 3 : 2;
 /// end, those of block 0 up to the end of block 1; upper ones, k and q, of block 3 from block 2 on.
 enum kda64_near_tile { kda64_own = 0, kda64_far_lower = 3, kda64_far_upper = 4, kda64_tiles = 6 };
 
-/// Floats of a row of a 16 x 16 square of L: four rows, of 8 bytes, lie in different banks.
+/// A 16 x 16 square of L in f32, floats of a row, or in two parts of bf16, bytes of a row: eight of
+/// ldmatrix lie in different banks, and of f32 four of 8 bytes.
 constexpr int kda64_square_pitch = 24;
+constexpr int kda64_part_pitch = 48;
+constexpr int kda64_part_bytes = 16 * kda64_part_pitch;
 constexpr int kda64_square_bytes = 4 * 16 * kda64_square_pitch;
+static_assert(2 * kda64_part_bytes == kda64_square_bytes, "one replaces the other");
 /// The square of block r and an earlier one c, of those below the diagonal.
 PLAIT_HD constexpr int kda64_square_of(int r, int c) { return r * (r - 1) / 2 + c; }
 
@@ -33,9 +37,9 @@ constexpr int kda64_lower_pitch = 2 * kda64_near_channels + 16;
 static_assert(kda64_square_bytes <= kda64_near_rows * kda64_lower_pitch, "");
 
 /// Dynamic shared memory. Rows of k and q as they were loaded become their upper factors. Squares
-/// below the diagonal, and M, lie where tiles were.
+/// below the diagonal lie where tiles were.
 struct kda64_near_shared {
-    int k, q, lower, tiles, squares, m, totals, norms, beta, bytes;
+    int k, q, lower, tiles, squares, totals, norms, beta, bytes;
 };
 
 PLAIT_HD constexpr kda64_near_shared kda64_near_shared_of(int keys) {
@@ -45,10 +49,8 @@ PLAIT_HD constexpr kda64_near_shared kda64_near_shared_of(int keys) {
     s.q = s.k + kda64_rows * pitch;
     s.lower = s.q + kda64_rows * pitch;
     s.tiles = s.squares = s.lower + kda64_rows * kda64_lower_pitch;
-    s.m = s.squares + 6 * kda64_square_bytes;
-    const int tiles = kda64_tiles * kda64_near_rows * pitch,
-              squares = 6 * kda64_square_bytes + kda64_tile_bytes(kda64_rows, kda64_rows);
-    s.totals = s.tiles + (tiles > squares ? tiles : squares);
+    const int tiles = kda64_tiles * kda64_near_rows * pitch;
+    s.totals = s.tiles + (tiles > 6 * kda64_square_bytes ? tiles : 6 * kda64_square_bytes);
     s.norms = s.totals + 4 * kda64_near_warps * keys;
     s.beta = s.norms + 8 * kda64_rows;
     s.bytes = s.beta + 4 * kda64_rows;

@@ -273,6 +273,7 @@ __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
     const float2 *norms = reinterpret_cast<const float2 *>(shared + s.norms) + row;
     const int place = kda64_at(Keys, 8 * half, channel);
     char *rows = record + kda64_tile_bytes(kda64_near_rows * warp, Keys);
+    rows = reinterpret_cast<char *>(kda64_anew(reinterpret_cast<int64_t>(rows))); // one register
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
         const float2 by = norms[i];

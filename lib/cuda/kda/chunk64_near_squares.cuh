@@ -1,8 +1,8 @@
 // Squares of 16 rows and columns of L = beta F and of A, of kda.chunk64_prep, variants `near`.
 #pragma once
 
+#include "lib/cuda/kda/chunk64_near_invert.cuh"
 #include "lib/cuda/kda/chunk64_near_rows.cuh"
-#include "lib/cuda/kda/chunk64_prep_invert.cuh"
 
 namespace plait::impl::cuda {
 
@@ -60,13 +60,13 @@ __device__ __forceinline__ void kda64_put_a(const kda64_pair_of_squares &d, floa
     }
 }
 
-/// A square of L: rows times beta and `by`.
-__device__ __forceinline__ void kda64_put_l(const kda64_pair_of_squares &d, float by,
-                                            const float *beta, int lane, float *square) {
+/// A square of L of the diagonal in f32: rows of F times beta.
+__device__ __forceinline__ void kda64_put_triangle(const kda64_pair_of_squares &d,
+                                                   const float *beta, int lane, float *square) {
 #pragma unroll
     for (int i = 0; i < mma_items_d; i += 2) {
         const mma_place in = mma_place_d(lane, i);
-        const float scale = by * beta[in.row];
+        const float scale = beta[in.row];
 #pragma unroll
         for (int n = 0; n < 2; ++n)
             *reinterpret_cast<float2 *>(square + in.row * kda64_square_pitch + 8 * n + in.column) =
@@ -81,12 +81,8 @@ __device__ __forceinline__ void kda64_put_upper(Square square, char *m, char *a,
     const int row = lane / 2, column = lane % 2 * 8, at = kda64_at(64, row, column);
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
-        const auto *from =
-            reinterpret_cast<const float4 *>(square(r, r) + row * kda64_square_pitch + column);
-        const float4 x = from[0], y = from[1];
         *reinterpret_cast<uint4 *>(m + kda64_at(64, 16 * r + row, 16 * r + column)) =
-            make_uint4(round_pair<scalar::bf16>(x.x, x.y), round_pair<scalar::bf16>(x.z, x.w),
-                       round_pair<scalar::bf16>(y.x, y.y), round_pair<scalar::bf16>(y.z, y.w));
+            *reinterpret_cast<const uint4 *>(square(r, r) + row * kda64_part_pitch + 2 * column);
 #pragma unroll
         for (int c = r + 1; c < 4; ++c) {
             const int to = kda64_from(64, at, 16 * r, 16 * c);

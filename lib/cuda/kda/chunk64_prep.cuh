@@ -55,7 +55,7 @@ template <int Keys> __device__ __forceinline__ void kda64_across(char *shared, i
         }
         __syncwarp(); // the triangles are there
         const int row = 8 * first + lane / 16 * 16;
-        kda64_invert_triangle<kda64_f_pitch>(to.f + row * kda64_f_pitch + row, lane % 16);
+        kda64_invert_triangle(to.f + row * kda64_f_pitch + row, lane % 16);
     }
 }
 
@@ -66,9 +66,7 @@ __device__ __forceinline__ void kda64_put_squares(char *shared, char *record, in
     constexpr kda64_record r = kda64_record_of(Keys);
     const auto *f = reinterpret_cast<const float *>(shared + s.f);
     if (warp < 3) {
-        kda64_invert_columns<kda64_f_pitch>(
-            [f](int r, int c) { return f + 16 * r * kda64_f_pitch + 16 * c; }, shared + s.m, warp,
-            lane);
+        kda64_invert_columns(f, shared + s.m, warp, lane);
         __syncwarp(); // the columns are written
         for (int e = 32 * (warp + 1) + lane; e < 2 * 64; e += 32) {
             const int at = kda64_at(64, e / 2, 16 * warp + e % 2 * 8);

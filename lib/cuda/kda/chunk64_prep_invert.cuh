@@ -7,11 +7,10 @@
 
 namespace plait::impl::cuda {
 
-/// The triangle of 16 rows at its place becomes its inverse. A half warp has a triangle, a lane a
-/// column. Pitch: floats of a row.
+/// A column of the inverse of a triangle of 16 rows. Pitch: floats of a row.
 template <int Pitch>
-__device__ __forceinline__ void kda64_invert_triangle(float *triangle, int column) {
-    float x[16];
+__device__ __forceinline__ void kda64_substitute(const float *triangle, int column,
+                                                 float (&x)[16]) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) x[i] = i == column ? 1.0f : 0.0f;
 #pragma unroll
@@ -25,9 +24,15 @@ __device__ __forceinline__ void kda64_invert_triangle(float *triangle, int colum
             if (i > m + 3) x[i] = __fmaf_rn(-l.w, x[m + 3], x[i]);
         }
     }
+}
+
+/// The triangle at its place in f becomes its inverse. A half warp has a triangle, a lane a column.
+__device__ __forceinline__ void kda64_invert_triangle(float *triangle, int column) {
+    float x[16];
+    kda64_substitute<kda64_f_pitch>(triangle, column, x);
     __syncwarp(); // the triangle is read
 #pragma unroll
-    for (int i = 0; i < 16; ++i) triangle[i * Pitch + column] = x[i];
+    for (int i = 0; i < 16; ++i) triangle[i * kda64_f_pitch + column] = x[i];
 }
 
 /// A word of bf16 and what it leaves, as another.
@@ -39,7 +44,6 @@ __device__ __forceinline__ void kda64_split(float x, float y, uint32_t &word, ui
 }
 
 /// d += a b^T for 16 rows at b, a in two parts.
-template <int Pitch>
 __device__ __forceinline__ void kda64_multiply_split(const uint32_t (&a)[4],
                                                      const uint32_t (&a_rest)[4], const float *b,
                                                      int lane, float (&d)[2][mma_items_d]) {
@@ -48,8 +52,8 @@ __device__ __forceinline__ void kda64_multiply_split(const uint32_t (&a)[4],
         uint32_t w[2], rest[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            const float2 v = *reinterpret_cast<const float2 *>(b + (8 * n + lane / 4) * Pitch +
-                                                               8 * i + lane % 4 * 2);
+            const float2 v = *reinterpret_cast<const float2 *>(
+                b + (8 * n + lane / 4) * kda64_f_pitch + 8 * i + lane % 4 * 2);
             kda64_split(v.x, v.y, w[i], rest[i]);
         }
         mma_add<scalar::bf16>(d[n], a, w);
@@ -58,22 +62,21 @@ __device__ __forceinline__ void kda64_multiply_split(const uint32_t (&a)[4],
     }
 }
 
-/// Columns 16 q ... of M below their triangle, to the tile m; square(r, c) is one of L or, on the
-/// diagonal, an inverse. A warp has them transposed, so that each sum is at once A of the next
+/// Columns 16 q ... of M below their triangle, to the tile m; f has L and, on the diagonal,
+/// inverses. A warp has them transposed, so that each sum is at once A of the next
 /// product: M_r^T =
 /// - (sum over rows q .. r - 1 of M_c^T L_rc^T) M_rr^T.
-template <int Pitch, class Square>
-__device__ __forceinline__ void kda64_invert_columns(Square square, char *m, int q, int lane) {
+__device__ __forceinline__ void kda64_invert_columns(const float *f, char *m, int q, int lane) {
     uint32_t y[3][4] = {}, rest[3][4] = {};
-    const float *triangle = square(q, q);
+    const float *triangle = f + 16 * q * kda64_f_pitch + 16 * q;
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
         if (c != q) continue;
 #pragma unroll
         for (int w = 0; w < mma_words_a; ++w) {
             const mma_place in = mma_place_a(lane, w, 0);
-            kda64_split(triangle[in.column * Pitch + in.row],
-                        triangle[(in.column + 1) * Pitch + in.row], y[c][w], rest[c][w]);
+            kda64_split(triangle[in.column * kda64_f_pitch + in.row],
+                        triangle[(in.column + 1) * kda64_f_pitch + in.row], y[c][w], rest[c][w]);
         }
     }
 #pragma unroll
@@ -82,12 +85,13 @@ __device__ __forceinline__ void kda64_invert_columns(Square square, char *m, int
         float z[2][mma_items_d] = {}, d[2][mma_items_d] = {};
 #pragma unroll
         for (int c = 0; c < r; ++c)
-            if (c >= q) kda64_multiply_split<Pitch>(y[c], rest[c], square(r, c), lane, z);
+            if (c >= q)
+                kda64_multiply_split(y[c], rest[c], f + 16 * r * kda64_f_pitch + 16 * c, lane, z);
         uint32_t sum[4], sum_rest[4];
 #pragma unroll
         for (int w = 0; w < 4; ++w)
             kda64_split(-z[w / 2][w % 2 * 2], -z[w / 2][w % 2 * 2 + 1], sum[w], sum_rest[w]);
-        kda64_multiply_split<Pitch>(sum, sum_rest, square(r, r), lane, d);
+        kda64_multiply_split(sum, sum_rest, f + 16 * r * kda64_f_pitch + 16 * r, lane, d);
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
 #pragma unroll
