@@ -1,6 +1,7 @@
 // Tiles and pairs of the chunk64 kernels of kda.
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
+#include "lib/cuda/kda/chunk64_near_layout.h"
 #include "lib/cuda/kda/chunk64_scans_layout.h"
 
 #include <cstddef>
@@ -125,6 +126,32 @@ TEST_CASE("kda chunk64: eight rows of factors lie in eight different groups of b
             }
             CHECK(banks.size() == 8);
         }
+}
+
+TEST_CASE("kda chunk64: 16 rows to a warp, factors and squares in different banks") {
+    for (const int keys : {64, 128, 192}) {
+        const impl::kda64_near_shared s = impl::kda64_near_shared_of(keys);
+        CHECK(impl::kda64_near_blocks(keys, true) * (s.bytes + 1024) <= 228 * 1024);
+        CHECK(impl::kda64_near_blocks(keys, false) * (s.bytes + 1024) <= 228 * 1024);
+        for (const int at : {s.k, s.q, s.lower, s.tiles, s.squares, s.totals, s.norms, s.beta,
+                             s.diagonal, s.tasks, s.sums})
+            CHECK(at % 16 == 0);
+        CHECK(s.q - s.k == 64 * impl::kda64_factor_pitch(keys));
+        CHECK(6 * impl::kda64_square_bytes <= s.totals - s.squares);
+        CHECK(impl::kda64_tiles * 16 * impl::kda64_factor_pitch(keys) <= s.totals - s.tiles);
+        // A square of the diagonal, and 16 rows of A beside it.
+        CHECK(impl::kda64_square_bytes + impl::kda64_part_bytes <= (s.tiles - s.lower) / 4);
+    }
+    for (const int pitch : {impl::kda64_lower_pitch, impl::kda64_part_pitch}) {
+        std::set<int> banks;
+        for (int row = 0; row < 8; ++row) banks.insert(row * pitch / 16 % 8);
+        CHECK(pitch % 16 == 0);
+        CHECK(banks.size() == 8);
+    }
+    std::set<int> squares;
+    for (int r = 1; r < 4; ++r)
+        for (int c = 0; c < r; ++c) squares.insert(impl::kda64_square_of(r, c));
+    CHECK(squares == std::set<int>{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("kda chunk64: records and shared memory") {

@@ -1,12 +1,16 @@
-// kda.chunk64_prep, variants `near`: the same records where gates are bounded by -5, so that 16
-// tokens decay by at most e^-80: one product has all pairs of 16 rows.
-//   layout   a block of four warps is a chunk of a value head; a warp has 16 rows, by 64 channels
-//   decays   sums of gates within the warp's rows and one exponential to either side, around 2^58;
-//            beyond the warp products of its totals with those of others, none above 1
-//   squares  F and A by squares of 16 rows: a warp has that of its own rows at once, those below by
-//            factors in shared memory; binary anchors of 16 and 32 rows
-//   inverse  as for any gate (chunk64_prep_invert.cuh)
-//   copies   q and k of the next chunk come while this one is inverted
+// Part of kda.chunk64_prep, which begins in chunk64_prep.cuh:
+// the same records of 16-bit q and k that copies of 16 bytes bring, by blocks of four warps.
+//   layout   a block is a chunk of a value head; a warp has 16 rows, by 64 channels at a time, a
+//            half warp eight of them, a lane four channels
+//   near     gates bounded by -5, so that 16 tokens decay by at most e^-80: sums of gates and one
+//            exponential to either side, around 2^58; one product has all pairs of 16 rows
+//   levels   any gate: products of the decays of tokens, pairs of 16 rows by four levels
+//            (chunk64_near_levels.cuh)
+//   beyond   16 rows products of totals of warps; pairs of 16 and 32 rows by factors in shared
+//            memory, squares of 16 rows of F and A on tensor cores, A from there to the record
+//   inverse  f32: 16 rows by substitution, the rest by products of operands in two parts
+//   copies   q, k and gates of the next chunk come while this one is inverted
+//   traffic  as there
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
