@@ -209,7 +209,6 @@ TEST_CASE("around wht: diagonals on both sides, and between two transforms, of e
             if (wide && k > 14) continue;
             const int64_t n = int64_t{1} << log_n, rows = k < 10 ? 37 : k < 14 ? 3 : 1;
             std::string tail = forms[form++ % std::size(forms)];
-            if (half && tail.find("mid") != tail.npos) tail = ":scale=0.125:+signs+diag_in";
             // diagonals of a complex transform: complex, or real; rows without gaps, and with them
             const std::string options = tail + "+";
             if (form % 2 == 0 && x[0] == 'c')
