@@ -250,6 +250,29 @@ TEST_CASE("around wht: bits and bytes of every length, stored, sized and counted
             }
 }
 
+TEST_CASE("around wht: diagonals in place, with gaps, strided axes, masks and sizes") {
+    rng r(config().seed);
+    const char *const diagonals[] = {"+diag+diag_in:y@x", "+diag+diag_in+diag_mid:y@x",
+                                     "+signs+diag_in:y@x", "+diag_in+amax:y@x",
+                                     "+diag_in+diag_mid+amax:y@x"};
+    for (const std::string shape : {"f32:b3:n256", "f64:b3:n32:b5", "c64:n512:bits=f3",
+                                    "f32:n8:b3:n16", "c128:b2:n24.h12s:b3", "f32:b2:n52.h52w"})
+        for (const char *adjoint : {":", ":adj:"})
+            for (const std::string diagonal : diagonals) {
+                const bool complex = shape[0] == 'c';
+                if (complex && diagonal.find("amax") != diagonal.npos) continue;
+                std::set<std::string> ran;
+                check_one({"wht:" + shape + adjoint + diagonal, 512,
+                           r.pick({content::small, content::uniform, content::infinite})},
+                          config().seed, r, &ran);
+                if (on_device()) CHECK(ran.count("wht.cuda.composed") == 1);
+            }
+    check_one({"wht:f32:b3:n64:adj:+diag_in:x.s66.1.a8:y.s66.1.a4@x", 64, content::uniform},
+              config().seed, r);
+    check_one({"wht:c64:b3:n64:+diag_in:x.s66.1:y.s66.1.a4@x", 64, content::uniform}, config().seed,
+              r);
+}
+
 TEST_CASE("around wht: the largest magnitude alone") {
     rng r(config().seed);
     for (const char *token : {"wht:b1:b3:n4096:-y+amax", "wht:b1:b5:n16:-y+amax",
