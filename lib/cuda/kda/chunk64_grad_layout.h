@@ -41,7 +41,7 @@ struct kda64_grad_shared : kda64_grad_tiles {
 };
 /// Of variants `near`. `factors`: fragments of three operands. `slots`: 16 bytes of each thread.
 /// `parts`: of sums over channels. `between`: decays between anchors, then sums over tokens.
-struct kda64_near_shared : kda64_grad_tiles {
+struct kda64_grad_near_shared : kda64_grad_tiles {
     int factors, slots, parts, rows, dots, betas, between, totals, places, counter, bytes;
 };
 
@@ -82,8 +82,8 @@ PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys, int values, 
 }
 
 /// With 128 keys there is one block to an SM, and room for as many values: places are constants.
-PLAIT_HD constexpr kda64_near_shared kda64_near_shared_of(int keys, int values) {
-    kda64_near_shared s{};
+PLAIT_HD constexpr kda64_grad_near_shared kda64_grad_near_shared_of(int keys, int values) {
+    kda64_grad_near_shared s{};
     if (keys == 128) values = 128;
     const int state = kda64_tile_bytes(values, keys), rows = kda64_tile_bytes(values, kda64_rows);
     const int tokens = kda64_tile_bytes(kda64_rows, keys);
@@ -115,7 +115,7 @@ constexpr bool kda64_grad_near(const kda_problem &p) { return kda64_near(p) && p
 
 constexpr int kda64_grad_bytes(const kda_problem &p, int values) {
     const int keys = kda64_keys(p.dim_k);
-    return kda64_grad_near(p) ? kda64_near_shared_of(keys, values).bytes
+    return kda64_grad_near(p) ? kda64_grad_near_shared_of(keys, values).bytes
                               : kda64_grad_shared_of(keys, values, p.group() > 1).bytes;
 }
 

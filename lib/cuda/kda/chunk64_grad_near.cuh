@@ -405,7 +405,7 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
     extern __shared__ __align__(16) char shared[];
     constexpr int threads = kda64_grad_threads(Keys), warps = threads / 32;
     const kda_problem &p = a.p;
-    const kda64_near_shared s = kda64_near_shared_of(Keys, kda64_anew(a.values));
+    const kda64_grad_near_shared s = kda64_grad_near_shared_of(Keys, kda64_anew(a.values));
     auto *counter = reinterpret_cast<uint64_t *>(shared + s.counter);
     auto *rows = reinterpret_cast<float *>(shared + s.rows);
     auto *dots = reinterpret_cast<float *>(shared + s.dots);
