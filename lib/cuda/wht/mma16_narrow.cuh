@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
     const wht_mma16_args rows{args.x, nullptr, args.rows, args.x_row_stride, 0, 1.0};
     float carried = 0;
     wht_mma16_walk<Case, true>(
-        rows, shared,
+        rows, blockIdx.x, shared,
         [&](int64_t tile, int half, int warp, int lane, float *, const float(&a)[8][8]) {
             constexpr wht_mma16_config k = Case::config();
             const wht_mma16_narrow_part<Case> part{args, tile * wht_mma16_rows_per_tile(k),
