@@ -76,12 +76,6 @@ constexpr bool kda64_copies(const kda_problem &p) {
            kda64_fours(p, p.g, p.value_heads) && p.g.t < kda64_near_stride;
 }
 
-/// Of these `near`: gates by which 16 tokens decay by at most e^-80, so that one product serves all
-/// pairs within them.
-constexpr bool kda64_near(const kda_problem &p) {
-    return p.gate == kda_gate::bounded && p.lower_bound >= -5;
-}
-
 /// Blocks for all SMs walk.
 inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
     const int keys = kda64_keys(a.p.dim_k);
