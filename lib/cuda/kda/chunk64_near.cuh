@@ -166,14 +166,14 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys,
             const char *q =
                 warp == 0 ? shared + s.q + 2 * tile : tiles + (kda64_far_upper + 1) * tile;
             kda64_meet_squares<Keys, pitch, pitch, 2>(
-                k, q, {tiles + kda64_far_lower * tile, tiles + (kda64_own + 1) * tile}, lane,
+                k, q, {tiles + kda64_far_lower * tile, tiles + (kda64_own_lower + 1) * tile}, lane,
                 below);
         } else { // block 1 with 0, 3 with 2
             const int lower_block = 2 * (warp - 2);
             kda64_pair_of_squares one[1] = {};
             kda64_meet_squares<Keys, pitch, pitch, 1>(
                 shared + s.k + (lower_block + 1) * tile, shared + s.q + (lower_block + 1) * tile,
-                {tiles + (kda64_own + lower_block) * tile}, lane, one);
+                {tiles + (kda64_own_lower + lower_block) * tile}, lane, one);
             below[0] = one[0];
             const int of = lower_block + lane / 16;
             kda64_invert_to_parts(square(of, of), lane % 16);

@@ -13,23 +13,21 @@ namespace plait::impl::cuda {
 struct kda64_two_parts {
     uint32_t word[4], rest[4];
 };
-__device__ __forceinline__ void kda64_load_rows(const char *square, int lane, kda64_two_parts &x) {
+__device__ __forceinline__ void kda64_load_as_a(const char *square, int lane, kda64_two_parts &x) {
     const char *at = square + (lane & 15) * kda64_part_pitch + (lane >> 4) * 16;
     load_matrices(x.word, at);
     load_matrices(x.rest, at + kda64_part_bytes);
 }
-__device__ __forceinline__ int kda64_part_at(int lane) {
+__device__ __forceinline__ int kda64_parts_at(int lane) {
     return ((lane & 7) + (lane >> 4) * 8) * kda64_part_pitch + (lane >> 3 & 1) * 16;
 }
-__device__ __forceinline__ void kda64_load_columns(const char *square, int lane,
-                                                   kda64_two_parts &x) {
-    const char *at = square + kda64_part_at(lane);
+__device__ __forceinline__ void kda64_load_as_b(const char *square, int lane, kda64_two_parts &x) {
+    const char *at = square + kda64_parts_at(lane);
     load_matrices(x.word, at);
     load_matrices(x.rest, at + kda64_part_bytes);
 }
-__device__ __forceinline__ void kda64_load_transposed(const char *square, int lane,
-                                                      kda64_two_parts &x) {
-    const char *at = square + kda64_part_at(lane);
+__device__ __forceinline__ void kda64_load_as_at(const char *square, int lane, kda64_two_parts &x) {
+    const char *at = square + kda64_parts_at(lane);
     load_matrices_transposed(x.word, at);
     load_matrices_transposed(x.rest, at + kda64_part_bytes);
 }
@@ -102,7 +100,7 @@ __device__ __forceinline__ void kda64_invert_below(Square square, char *m, int q
     kda64_two_parts y[3] = {};
 #pragma unroll
     for (int c = 0; c < 3; ++c)
-        if (c == q) kda64_load_transposed(square(q, q), lane, y[c]);
+        if (c == q) kda64_load_as_at(square(q, q), lane, y[c]);
 #pragma unroll
     for (int r = 1; r < 4; ++r) {
         if (r <= q) continue;
@@ -111,12 +109,12 @@ __device__ __forceinline__ void kda64_invert_below(Square square, char *m, int q
         for (int c = 0; c < r; ++c) {
             if (c < q) continue;
             kda64_two_parts l;
-            kda64_load_columns(square(r, c), lane, l);
+            kda64_load_as_b(square(r, c), lane, l);
             kda64_multiply_parts(y[c], l, z);
         }
         kda64_two_parts sum, inverse;
         kda64_split_sums(z, -1.0f, sum);
-        kda64_load_rows(square(r, r), lane, inverse);
+        kda64_load_as_a(square(r, r), lane, inverse);
         const kda64_two_parts columns = {{sum.word[0], sum.word[2], sum.word[1], sum.word[3]},
                                          {sum.rest[0], sum.rest[2], sum.rest[1], sum.rest[3]}};
         kda64_multiply_parts(inverse, columns, d);
@@ -132,7 +130,7 @@ __device__ __forceinline__ void kda64_invert_below(Square square, char *m, int q
         }
         if (r < 3) {
             float next[2][mma_items_d] = {};
-            kda64_load_columns(square(r, r), lane, inverse);
+            kda64_load_as_b(square(r, r), lane, inverse);
             kda64_multiply_parts(sum, inverse, next);
             kda64_split_sums(next, 1.0f, y[r < 3 ? r : 0]);
         }

@@ -21,7 +21,12 @@ PLAIT_HD constexpr int kda64_near_blocks(int keys, bool near) {
 
 /// Tiles of 16 rows of factors of off-diagonal squares: lower ones of blocks 0, 1, 2 up to their
 /// end, those of block 0 up to the end of block 1; upper ones, k and q, of block 3 from block 2 on.
-enum kda64_near_tile { kda64_own = 0, kda64_far_lower = 3, kda64_far_upper = 4, kda64_tiles = 6 };
+enum kda64_near_tile {
+    kda64_own_lower = 0,
+    kda64_far_lower = 3,
+    kda64_far_upper = 4,
+    kda64_tiles = 6
+};
 
 /// A 16 x 16 square of L in f32, floats of a row, or in two parts of bf16, bytes of a row: eight of
 /// ldmatrix lie in different banks, and of f32 four of 8 bytes.
