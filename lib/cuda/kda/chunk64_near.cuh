@@ -138,8 +138,15 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys,
                     kda64_as_float4(decay);
             __syncthreads(); // totals are written; of the chunk before all is read
             if constexpr (Near) {
-                kda64_near_factors<Keys, S>(gates, one, two, bound, from, warp, lane, shared,
-                                            record());
+                if (warp == 0)
+                    kda64_near_factors<Keys, S, 0>(gates, one, two, bound, from, warp, lane, shared,
+                                                   record());
+                else if (warp < 3)
+                    kda64_near_factors<Keys, S, 1>(gates, one, two, bound, from, warp, lane, shared,
+                                                   record());
+                else
+                    kda64_near_factors<Keys, S, 3>(gates, one, two, bound, from, warp, lane, shared,
+                                                   record());
                 __syncwarp(); // factors are written
                 kda64_meet_squares<kda64_near_channels, pitch, kda64_lower_pitch, 1>(
                     own_k + 2 * from, own_q + 2 * from, {lower}, lane, near);
