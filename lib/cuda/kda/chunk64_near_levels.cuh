@@ -182,6 +182,7 @@ kda64_level_factors(const kda64_four (&e)[8], const kda64_four &other, int first
 #pragma unroll 1
     for (int next = warp == 0 ? 2 : warp + 1; next < 4; ++next)
         kda64_times_at(after, totals + next * Keys);
+    constexpr int at_kr = r.kr, at_k = r.k, at_q = r.q, to_q = s.q - s.k;
     const auto put_lower = [&](auto role) {
         constexpr int Role = decltype(role)::value;
 #pragma unroll
@@ -198,7 +199,7 @@ kda64_level_factors(const kda64_four (&e)[8], const kda64_four &other, int first
             if constexpr (Role == 0)
                 kda64_put_words(tiles + kda64_far_lower * tile + i * pitch,
                                 kda64_pack_product(low, far));
-            kda64_put_words(rows + kda64_from(Keys, place, i, 0) + r.kr,
+            kda64_put_words(rows + kda64_from(Keys, place, i, 0) + at_kr,
                             kda64_pack_product(low, after));
         }
     };
@@ -252,7 +253,7 @@ kda64_level_factors(const kda64_four (&e)[8], const kda64_four &other, int first
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
             kda64_put_words(rows_k + i * pitch, kda64_pack_product(k[i], carry));
-            kda64_put_words(rows_k + (s.q - s.k) + i * pitch, kda64_pack_product(x[i], carry));
+            kda64_put_words(rows_k + to_q + i * pitch, kda64_pack_product(x[i], carry));
             if constexpr (decltype(last)::value) {
                 kda64_put_words(tiles + kda64_far_upper * tile + i * pitch,
                                 kda64_pack_product(k[i], far));
@@ -260,11 +261,11 @@ kda64_level_factors(const kda64_four (&e)[8], const kda64_four &other, int first
                                 kda64_pack_product(x[i], far));
             }
             char *to = rows + kda64_from(Keys, place, i, 0);
-            kda64_put_words(to + r.k, kda64_pack_product(k[i], to_start));
+            kda64_put_words(to + at_k, kda64_pack_product(k[i], to_start));
             const float by = norms[i].y;
 #pragma unroll
             for (int c = 0; c < 4; ++c) x[i][c] *= by * to_start[c];
-            kda64_put_words(to + r.q, kda64_pack(x[i]));
+            kda64_put_words(to + at_q, kda64_pack(x[i]));
         }
     };
     if (warp == 3)
