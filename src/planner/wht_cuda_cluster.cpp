@@ -97,8 +97,8 @@ pipeline wht_cuda_cluster_build(const problem &p, const profile &) {
     step one;
     one.kernel = "wht.cluster";
     if (const char *alt = std::getenv("PLAIT_ALT"); // TEMPORARY: variants to compare
-        alt && r.x == scalar::f32 && wht_cluster64_exists(r.log_n)) {
-        wht_cluster64_launch(r.log_n, &l, std::atoi(alt));
+        alt && wht_cluster64_exists(r.x, r.log_n)) {
+        wht_cluster64_launch(r.x, r.log_n, &l, std::atoi(alt));
         one.kernel = "wht.cluster64";
     }
     one.variant = l.variant;

@@ -310,11 +310,14 @@ TEST_CASE("emulated wht.cluster: every instantiation") {
 }
 
 TEST_CASE("emulated wht.cluster64: every instantiation") {
-    for (int k = 0; k <= 20; ++k)
-        for (int alt = 0; alt < (k == 17 ? 2 : 4); ++alt) {
-            wht_launch l{};
-            if (wht_cluster64_launch(k, &l, alt)) check_cluster("wht.cluster64", l, scalar::f32, k);
-        }
+    for (const scalar x : {scalar::f32, scalar::f16})
+        for (int k = 0; k <= 20; ++k)
+            for (int alt = 0; alt < 4; ++alt) {
+                wht_launch l{};
+                if (wht_cluster64_launch(x, k, &l, alt) &&
+                    cuda::find_kernel("wht.cluster64", l.variant))
+                    check_cluster("wht.cluster64", l, x, k);
+            }
 }
 
 TEST_CASE("emulated wht.columns_tiled: every instantiation") {

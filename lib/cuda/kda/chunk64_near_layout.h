@@ -14,8 +14,10 @@ constexpr int kda64_near_channels = 64; ///< of a pass
 /// Elements between tokens, so that offsets within 16 rows have 32 bits.
 constexpr int64_t kda64_near_stride = int64_t{1} << 24;
 
-/// Blocks that an SM has room for.
-PLAIT_HD constexpr int kda64_near_blocks(int keys) { return keys <= 128 ? 3 : 2; }
+/// Blocks that an SM has room for, by registers or shared memory.
+PLAIT_HD constexpr int kda64_near_blocks(int keys, bool near) {
+    return keys == 128 ? 3 : keys == 64 && near ? 4 : 2;
+}
 
 /// Tiles of 16 rows of factors of off-diagonal squares: lower ones of blocks 0, 1, 2 up to their
 /// end, those of block 0 up to the end of block 1; upper ones, k and q, of block 3 from block 2 on.
@@ -36,10 +38,13 @@ PLAIT_HD constexpr int kda64_square_of(int r, int c) { return r * (r - 1) / 2 + 
 constexpr int kda64_lower_pitch = 2 * kda64_near_channels + 16;
 static_assert(kda64_square_bytes <= kda64_near_rows * kda64_lower_pitch, "");
 
+constexpr int kda64_task_bytes = 64; ///< room of a warp for what it works on
+constexpr int kda64_sums_bytes = 16; ///< and of a lane for sums of a level
+
 /// Dynamic shared memory. Rows of k and q as they were loaded become their upper factors. Squares
 /// below the diagonal lie where tiles were.
 struct kda64_near_shared {
-    int k, q, lower, tiles, squares, totals, norms, beta, bytes;
+    int k, q, lower, tiles, squares, totals, norms, beta, diagonal, tasks, sums, bytes;
 };
 
 PLAIT_HD constexpr kda64_near_shared kda64_near_shared_of(int keys) {
@@ -53,40 +58,41 @@ PLAIT_HD constexpr kda64_near_shared kda64_near_shared_of(int keys) {
     s.totals = s.tiles + (tiles > 6 * kda64_square_bytes ? tiles : 6 * kda64_square_bytes);
     s.norms = s.totals + 4 * kda64_near_warps * keys;
     s.beta = s.norms + 8 * kda64_rows;
-    s.bytes = s.beta + 4 * kda64_rows;
+    s.diagonal = s.beta + 4 * kda64_rows;
+    s.tasks = s.diagonal + 4 * kda64_rows;
+    s.sums = s.tasks + kda64_near_warps * kda64_task_bytes;
+    s.bytes = s.sums + 32 * kda64_near_warps * kda64_sums_bytes;
     return s;
 }
 
-/// Variants `near`: gates by which 16 tokens decay by at most e^-80, so that one product serves all
-/// pairs within them, and rows of q and k that copies of 16 bytes bring.
-constexpr bool kda64_near(const kda_problem &p) {
+/// Variants of this layout: rows of q and k come by copies of 16 bytes.
+constexpr bool kda64_copies(const kda_problem &p) {
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 8 == 0; };
     const auto copies = [&](const kda_view &v) {
         return kda_is_half(v.type) && v.c == 1 && v.align >= 16 && fits(p.batch, v.b) &&
                fits(p.length, v.t) && fits(p.heads, v.h) && v.t < kda64_near_stride;
     };
-    return p.gate == kda_gate::bounded && p.lower_bound >= -5 && p.dim_k % 8 == 0 &&
-           p.q.type == p.k.type && copies(p.q) && copies(p.k) &&
+    return p.dim_k % 8 == 0 && p.q.type == p.k.type && copies(p.q) && copies(p.k) &&
            kda64_fours(p, p.g, p.value_heads) && p.g.t < kda64_near_stride;
 }
 
 /// Blocks for all SMs walk.
 inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
     const int keys = kda64_keys(a.p.dim_k);
-    const bool near = kda64_near(a.p);
+    const bool copies = kda64_copies(a.p);
     a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
     a.group = static_cast<int32_t>(a.p.group());
     a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
     a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
     a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
     a.wide_bias = a.p.dt_bias.type == scalar::f32 && kda64_fours(a.p, a.p.dt_bias, a.p.value_heads);
-    const int64_t each = near ? kda64_near_blocks(keys) : 2;
-    kda_launch l{"", 32 * (near ? kda64_near_warps : kda64_prep_warps),
+    const int64_t each = copies ? kda64_near_blocks(keys, kda64_near(a.p)) : 2;
+    kda_launch l{"", 32 * (copies ? kda64_near_warps : kda64_prep_warps),
                  kda_grid(std::min<int64_t>(a.blocks, each * sms)),
-                 near ? kda64_near_shared_of(keys).bytes : kda64_prep_shared_of(keys).bytes};
+                 copies ? kda64_near_shared_of(keys).bytes : kda64_prep_shared_of(keys).bytes};
     int at = kda64_name(l.variant, keys);
-    if (near)
-        for (const char *c = ".near"; *c != 0; ++c) l.variant[at++] = *c;
+    const char *kind = !copies ? "" : kda64_near(a.p) ? ".near" : ".levels";
+    for (const char *c = kind; *c != 0; ++c) l.variant[at++] = *c;
     const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
     for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
     l.variant[at] = 0;

@@ -17,10 +17,13 @@ using kda64_four = float[4];
 
 /// A chunk of a value head.
 struct kda64_task {
-    kda_chunk_place at;
+    int64_t row, token;
+    int32_t rows;
     uint32_t block, head;
+    float rate; ///< of its gates
     bool there;
 };
+static_assert(sizeof(kda64_task) <= kda64_task_bytes, "");
 
 /// The first from `block` on, by steps of the grid, that has rows.
 __device__ __forceinline__ kda64_task kda64_task_from(const kda_chunk64_prep_args &a,
@@ -29,8 +32,9 @@ __device__ __forceinline__ kda64_task kda64_task_from(const kda_chunk64_prep_arg
     kda64_task t{};
     for (; block < static_cast<uint32_t>(a.blocks); block += gridDim.x) {
         const uint32_t slot = block / heads;
-        t.at = kda_chunk_of(a.p, a.table, a.chunks, a.slots, slot, kda64_rows);
-        if (t.at.rows <= 0) continue;
+        const kda_chunk_place at = kda_chunk_of(a.p, a.table, a.chunks, a.slots, slot, kda64_rows);
+        if (at.rows <= 0) continue;
+        t.row = at.row, t.token = at.token, t.rows = at.rows;
         t.block = block, t.head = block - slot * heads, t.there = true;
         break;
     }
@@ -93,12 +97,11 @@ __device__ __forceinline__ void kda64_near_sums(const char *k, const char *q, in
                      odd ? with_q[half][3] : with_q[half][2]};
 }
 
-/// What rows of k and of q are multiplied by goes to `norms`; the diagonal of A stays in the lanes
-/// that have it.
+/// What rows of k and of q are multiplied by goes to `norms`, the diagonal of A to `diagonal`.
 template <int Keys, scalar S>
 __device__ __forceinline__ void kda64_near_norms(const kda_problem &p, const char *k, const char *q,
                                                  int left, int lane, float2 *norms,
-                                                 float (&diagonal)[2]) {
+                                                 float *diagonal) {
     kda64_squares_of_rows sum[2];
     kda64_near_sums<Keys, S>(k, q, lane, sum);
     const auto eps = static_cast<float>(p.eps);
@@ -111,8 +114,10 @@ __device__ __forceinline__ void kda64_near_norms(const kda_problem &p, const cha
             of_q *= rsqrtf(sum[half].qq + eps);
             if (row + 8 * half >= left) of_k = of_q = 0.0f; // infinite without eps
         }
-        diagonal[half] = sum[half].qk * of_k * of_q;
-        if (lane == kda64_lane_of(row)) norms[row + 8 * half] = make_float2(of_k, of_q);
+        if (lane == kda64_lane_of(row)) {
+            norms[row + 8 * half] = make_float2(of_k, of_q);
+            diagonal[row + 8 * half] = sum[half].qk * of_k * of_q;
+        }
     }
 }
 

@@ -36,11 +36,11 @@ __device__ __forceinline__ void kda64_meet_squares(const char *k, const char *q,
     }
 }
 
-/// A square of A, times `by`, to the record. Below the diagonal only where it has one: of that
-/// lanes kda64_lane_of have elements of their own.
+/// A square of A to the record: of the diagonal, whose own elements are in `diagonal`, or from
+/// factors that stand kda64_near_middle too high; with norms, rows of q have not met theirs.
 template <bool Diagonal>
-__device__ __forceinline__ void kda64_put_a(const kda64_pair_of_squares &d, float by,
-                                            const float (&diagonal)[2], int r, int c, int lane,
+__device__ __forceinline__ void kda64_put_a(const kda64_pair_of_squares &d, const float2 *norms,
+                                            const float *diagonal, int r, int c, int lane,
                                             char *a) {
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
@@ -48,9 +48,10 @@ __device__ __forceinline__ void kda64_put_a(const kda64_pair_of_squares &d, floa
         for (int i = 0; i < mma_items_d; i += 2) {
             const mma_place in = mma_place_d(lane, i);
             const int column = 8 * n + in.column;
+            const float by = Diagonal ? 1.0f : norms == nullptr ? kda64_near_unit : norms[in.row].y;
             float x = by * d.a[n][i], y = by * d.a[n][i + 1];
             if (Diagonal) {
-                const float own = diagonal[i / 2];
+                const float own = diagonal[in.row];
                 x = in.row > column ? x : in.row == column ? own : 0.0f;
                 y = in.row > column + 1 ? y : in.row == column + 1 ? own : 0.0f;
             }
