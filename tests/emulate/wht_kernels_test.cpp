@@ -312,7 +312,7 @@ TEST_CASE("emulated wht.cluster: every instantiation") {
 TEST_CASE("emulated wht.cluster64: every instantiation") {
     for (const scalar x : {scalar::f32, scalar::f16})
         for (int k = 0; k <= 20; ++k)
-            for (int alt = 0; alt < 4; ++alt) {
+            for (int alt = 0; alt < 5; ++alt) {
                 wht_launch l{};
                 if (wht_cluster64_launch(x, k, &l, alt) &&
                     cuda::find_kernel("wht.cluster64", l.variant))

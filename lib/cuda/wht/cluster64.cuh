@@ -22,48 +22,100 @@ __device__ __forceinline__ void wht_cluster64_butterflies(float (&a)[Items]) {
     }
 }
 
-/// The accesses From .. To - 1 of a thread.
-template <scalar X, int From, int To, int Count>
-__device__ __forceinline__ void wht_cluster64_load(const void *begin,
-                                                   raw_elements<X, 2> (&out)[Count]) {
+/// The accesses From .. To - 1 of a thread, of all that meet in a job.
+template <class Case> struct wht_cluster64_raw {
+    static constexpr int split = 1 << Case::config().log_split;
+    using bits = typename stored<Case::config().x>::bits;
+    using raw_type = raw_elements<Case::config().x, 2>;
+    raw_type data[wht_cluster64_accesses][split];
+
+    template <int From, int To> __device__ __forceinline__ void load(const bits *begin) {
+        constexpr wht_cluster64_config c = Case::config();
 #pragma unroll
-    for (int i = From; i < To; ++i)
-        out[i] = load_raw<X, 2>(begin, wht_cluster64_load_access(static_cast<uint32_t>(i)));
+        for (int i = From; i < To; ++i) {
+#pragma unroll
+            for (int k = 0; k < split; ++k) {
+                const auto *p =
+                    begin + (wht_cluster64_load_access(static_cast<uint32_t>(i)) |
+                             static_cast<uint32_t>(k) << wht_cluster64_log_job(Case::config()));
+                if constexpr (split > 1) { // another cluster reads the same
+                    data[i][k] = __ldcg(reinterpret_cast<const raw_type *>(p));
+                } else {
+                    data[i][k] = load_raw<c.x, 2>(p, 0);
+                }
+            }
+        }
+    }
+
+    /// The bits above those of a job: each job has one sum of all. Products with +-1 are exact.
+    __device__ __forceinline__ void combine(uint32_t job, float (&a)[64]) const {
+        constexpr wht_cluster64_config c = Case::config();
+#pragma unroll
+        for (int i = 0; i < wht_cluster64_accesses; ++i) {
+            float sum[split][4];
+#pragma unroll
+            for (int k = 0; k < split; ++k) widen_raw<c.x, 2>(data[i][k], sum[k]);
+#pragma unroll
+            for (int bit = c.log_split - 1; bit >= 0; --bit) {
+                const float sign = job >> bit & 1u ? -1.f : 1.f;
+#pragma unroll
+                for (int k = 0; k < 1 << bit; ++k) {
+#pragma unroll
+                    for (int e = 0; e < 4; ++e)
+                        sum[k][e] = __fmaf_rn(sum[k | 1 << bit][e], sign, sum[k][e]);
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) a[4 * i + e] = sum[0][e];
+        }
+    }
+};
+
+/// Where the elements of a thread in a job's row begin.
+template <class Case>
+__device__ __forceinline__ const typename stored<Case::config().x>::bits *
+wht_cluster64_begin(const wht_cluster_args &args, int64_t job, uint32_t rank) {
+    constexpr wht_cluster64_config c = Case::config();
+    return static_cast<const typename stored<c.x>::bits *>(args.x) +
+           (job >> c.log_split) * args.x_row_stride + (static_cast<int64_t>(rank) << c.log_part);
 }
 
-/// Asks L2 for what is not loaded ahead of a row: the upper part of every 4096 elements.
+/// Asks L2 for what is not loaded ahead: the upper part of every 4096 elements.
 template <class Case>
-__device__ __forceinline__ void wht_cluster64_prefetch(const wht_cluster_args &args, int64_t row,
+__device__ __forceinline__ void wht_cluster64_prefetch(const wht_cluster_args &args, int64_t job,
                                                        uint32_t rank) {
     constexpr wht_cluster64_config c = Case::config();
-    constexpr uint32_t from = c.ahead << 8, size = 4096 - from;
-    if (size == 0 || row >= args.rows || threadIdx.x >> (c.log_part - 12) != 0) return;
-    using bits = typename stored<c.x>::bits;
-    prefetch_l2_bulk(static_cast<const bits *>(args.x) + row * args.x_row_stride +
-                         (static_cast<int64_t>(rank) << c.log_part) + (threadIdx.x << 12) + from,
-                     sizeof(bits) * size);
+    constexpr uint32_t from = c.ahead << 8, size = 4096 - from, log_pieces = c.log_part - 12;
+    const uint32_t split = threadIdx.x >> log_pieces;
+    if (size == 0 || job >= args.rows << c.log_split || split >> c.log_split != 0) return;
+    const uint32_t piece = threadIdx.x & bit_range(0, log_pieces);
+    prefetch_l2_bulk(wht_cluster64_begin<Case>(args, job, rank) +
+                         (split << wht_cluster64_log_job(c)) + (piece << 12) + from,
+                     sizeof(typename stored<c.x>::bits) * size);
 }
 
 /// Sends the units of a thread, unit Skew first, and loads for the next row into what `next` has.
-template <class Case, int Skew, int Index, class Raw>
+template <class Case, int Skew, int Index>
 __device__ __forceinline__ void
 wht_cluster64_send_from(uint32_t thread, const float (&a)[64], float *kept, uint64_t *counter,
-                        const void *begin, Raw (&raw)[wht_cluster64_accesses]) {
+                        const typename wht_cluster64_raw<Case>::bits *begin,
+                        wht_cluster64_raw<Case> &raw) {
     constexpr wht_cluster64_config c = Case::config();
     if constexpr (Index < wht_cluster64_units) {
         constexpr uint32_t unit = Index ^ Skew, high = unit >> c.log_cluster;
         cluster_send(kept + wht_cluster64_kept(c, thread, high), 0, wht_cluster64_owner(c, unit),
                      a + 4 * unit, counter);
-        if constexpr (Index < c.ahead) wht_cluster64_load<c.x, Index, Index + 1>(begin, raw);
+        if constexpr (Index < c.ahead) raw.template load<Index, Index + 1>(begin);
         wht_cluster64_send_from<Case, Skew, Index + 1>(thread, a, kept, counter, begin, raw);
     }
 }
 
 /// Blocks and warps begin with different owners.
-template <class Case, int Skew, class Raw>
+template <class Case, int Skew>
 __device__ __forceinline__ void
 wht_cluster64_send(uint32_t skew, uint32_t thread, const float (&a)[64], float *kept,
-                   uint64_t *counter, const void *begin, Raw (&raw)[wht_cluster64_accesses]) {
+                   uint64_t *counter, const typename wht_cluster64_raw<Case>::bits *begin,
+                   wht_cluster64_raw<Case> &raw) {
     constexpr wht_cluster64_config c = Case::config();
     if constexpr (Skew + 1 < 1 << c.log_cluster) {
         if (skew != Skew) {
@@ -75,7 +127,7 @@ wht_cluster64_send(uint32_t skew, uint32_t thread, const float (&a)[64], float *
 }
 
 template <class Case>
-__device__ __forceinline__ void wht_cluster64_finish(const wht_cluster_args &args, int64_t row,
+__device__ __forceinline__ void wht_cluster64_finish(const wht_cluster_args &args, int64_t job,
                                                      uint32_t rank, float scale,
                                                      const float *kept) {
     constexpr wht_cluster64_config c = Case::config();
@@ -91,7 +143,9 @@ __device__ __forceinline__ void wht_cluster64_finish(const wht_cluster_args &arg
             b[j] = from[wht_cluster64_item_word(c, static_cast<uint32_t>(j))];
         if constexpr (c.by_lanes) butterfly_lanes<4>(b);
         wht_cluster64_butterflies<0, wht_cluster64_log_items(c)>(b);
-        const int64_t to = row * args.y_row_stride + element;
+        const int64_t to = (job >> c.log_split) * args.y_row_stride +
+                           ((job & bit_range(0, c.log_split)) << wht_cluster64_log_job(c)) +
+                           element;
 #pragma unroll
         for (int j = 0; j < items; ++j) {
             store_elements<c.x, 0>(
@@ -112,25 +166,25 @@ __global__ void __launch_bounds__(wht_cluster64_threads(Case::config()),
     const auto scale = static_cast<float>(args.scale);
     const uint32_t rank = cluster_rank();
     const int64_t first = blockIdx.x >> c.log_cluster, step = gridDim.x >> c.log_cluster;
-    const auto *x = static_cast<const typename stored<c.x>::bits *>(args.x) +
-                    (static_cast<int64_t>(rank) << c.log_part) +
-                    wht_cluster64_load_thread(threadIdx.x);
+    const int64_t jobs = args.rows << c.log_split;
+    const auto begin = [&](int64_t job) {
+        return wht_cluster64_begin<Case>(args, job, rank) + wht_cluster64_load_thread(threadIdx.x);
+    };
     if (threadIdx.x == 0) counter_init(counter);
-    raw_elements<c.x, 2> raw[wht_cluster64_accesses];
-    wht_cluster64_load<c.x, 0, c.ahead>(x + first * args.x_row_stride, raw);
+    wht_cluster64_raw<Case> raw;
+    raw.template load<0, c.ahead>(begin(first));
     uint32_t parity = 0;
-    for (int64_t row = first; row < args.rows; row += step) {
+    for (int64_t job = first; job < jobs; job += step) {
         float a[64];
-        wht_cluster64_load<c.x, c.ahead, wht_cluster64_accesses>(x + row * args.x_row_stride, raw);
-#    pragma unroll
-        for (int i = 0; i < wht_cluster64_accesses; ++i) widen_raw<c.x, 2>(raw[i], a + 4 * i);
+        raw.template load<c.ahead, wht_cluster64_accesses>(begin(job));
+        raw.combine(static_cast<uint32_t>(job), a);
         if (threadIdx.x == 0) counter_expect(counter, 4 << c.log_part);
         if (c.ahead == 0) {
             wht_cluster64_prefetch<Case>(
-                args, row + (tiles_ahead(c.blocks_per_sm) >> c.log_cluster), rank);
+                args, job + (tiles_ahead(c.blocks_per_sm) >> c.log_cluster), rank);
         }
         wht_cluster64_butterflies<0, 6>(a);
-        if (row != first) __syncthreads(); // what was sent before has been taken
+        if (job != first) __syncthreads(); // what was sent before has been taken
         float *to = words + wht_cluster64_word(wht_cluster64_load_thread(threadIdx.x));
 #    pragma unroll
         for (int i = 0; i < wht_cluster64_accesses; ++i) {
@@ -146,14 +200,14 @@ __global__ void __launch_bounds__(wht_cluster64_threads(Case::config()),
         wht_cluster64_butterflies<0, 6>(a);
         cluster_arrive_relaxed(); // behind the additions: the words have been read
         cluster_wait();           // by all blocks
-        if (c.ahead > 0) wht_cluster64_prefetch<Case>(args, row + step, rank);
-        const int64_t later = row + step < args.rows ? row + step : row;
+        if (c.ahead > 0) wht_cluster64_prefetch<Case>(args, job + step, rank);
+        const int64_t later = job + step < jobs ? job + step : job;
         wht_cluster64_send<Case, 0>((rank ^ threadIdx.x >> 5) & bit_range(0, c.log_cluster),
                                     threadIdx.x, a, words + wht_cluster64_part(c, rank), counter,
-                                    x + later * args.x_row_stride, raw);
+                                    begin(later), raw);
         counter_wait(counter, parity);
         parity ^= 1;
-        wht_cluster64_finish<Case>(args, row, rank, scale, words);
+        wht_cluster64_finish<Case>(args, job, rank, scale, words);
     }
 #endif
 }

@@ -14,8 +14,10 @@ kernel_list list_wht_cluster64_f32() {
     constexpr scalar f = scalar::f32, h = scalar::f16;
     static const kernel_entry entries[] = {entry<f, 17, 0>(), entry<f, 17, 1>(), entry<f, 18, 0>(),
                                            entry<f, 18, 1>(), entry<f, 18, 2>(), entry<f, 18, 3>(),
-                                           entry<f, 19, 0>(), entry<h, 17, 0>(), entry<h, 18, 0>(),
-                                           entry<h, 18, 2>(), entry<h, 19, 0>()};
+                                           entry<f, 19, 0>(), entry<f, 18, 4>(), entry<f, 19, 4>(),
+                                           entry<f, 20, 0>(), entry<f, 20, 4>(), entry<h, 17, 0>(),
+                                           entry<h, 18, 0>(), entry<h, 18, 2>(), entry<h, 19, 0>(),
+                                           entry<h, 20, 0>(), entry<h, 18, 4>(), entry<h, 19, 4>()};
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 

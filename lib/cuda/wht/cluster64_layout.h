@@ -20,6 +20,7 @@ struct wht_cluster64_config {
     int log_n;
     int log_cluster;
     int log_part;      ///< p
+    int log_split;     ///< a row is 2^log_split jobs
     int blocks_per_sm; ///< of 128 registers
     int ahead;         ///< of 16 accesses: loaded for the next row while this one is sent
     bool by_lanes;     ///< bit 12 by a shuffle: phase 3 would need 128 elements
@@ -29,7 +30,7 @@ constexpr int wht_cluster64_accesses = 16; ///< of four elements, of a thread
 constexpr int wht_cluster64_units = 16;
 
 PLAIT_HD constexpr bool wht_cluster64_exists(scalar x, int log_n) {
-    return (x == scalar::f32 || wht_is_half(x)) && log_n >= 17 && log_n <= 19;
+    return (x == scalar::f32 || wht_is_half(x)) && log_n >= 17 && log_n <= 20;
 }
 
 PLAIT_HD constexpr wht_cluster64_config wht_cluster64_config_of(scalar x, int log_n, int alt) {
@@ -37,14 +38,12 @@ PLAIT_HD constexpr wht_cluster64_config wht_cluster64_config_of(scalar x, int lo
     c.x = x;
     c.log_n = log_n;
     const bool half = wht_is_half(x);
-    if (log_n == 17) {
-        c.log_cluster = 3;
-        c.ahead = alt == 0 ? 16 : 0;
-    } else {
-        c.log_cluster = alt >= 2 || log_n == 19 ? 4 : 3;
-        c.ahead = alt % 2 == 0 ? (half ? 16 : 8) : 0;
-    }
-    c.log_part = log_n - c.log_cluster;
+    c.log_split = log_n == 20 ? 1 : 0;
+    if (alt >= 4) ++c.log_split;
+    const int job = log_n - c.log_split;
+    c.log_cluster = job == 19 || (job == 18 && (alt == 2 || alt == 3)) ? 4 : 3;
+    c.log_part = job - c.log_cluster;
+    c.ahead = alt % 2 == 1 ? 0 : (job == 17 || half ? 16 : 8) >> c.log_split;
     c.by_lanes = c.log_part - 12 + c.log_cluster > 6;
     c.blocks_per_sm = 512 >> (c.log_part - 6);
     return c;
@@ -138,11 +137,17 @@ constexpr int wht_cluster64_smem_bytes(const wht_cluster64_config &c) {
     return wht_cluster64_counter_at(c) + 16;
 }
 
+/// Elements of a job.
+PLAIT_HD constexpr int wht_cluster64_log_job(const wht_cluster64_config &c) {
+    return c.log_n - c.log_split;
+}
+
 constexpr variant_name wht_cluster64_variant(scalar x, int log_n, int alt) {
     return wht_variant(x, x,
                        alt == 0   ? ".n"
                        : alt == 1 ? ".p"
                        : alt == 2 ? ".q"
+                       : alt == 4 ? ".s"
                                   : ".r",
                        log_n, true);
 }
