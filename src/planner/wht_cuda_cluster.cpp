@@ -1,5 +1,4 @@
 // wht.cuda.cluster: rows that a cluster of blocks holds, in one pass over the memory.
-#include "lib/cuda/wht/cluster64_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_cuda_cost.h"
@@ -7,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 namespace plait::impl {
 
@@ -52,9 +50,8 @@ verdict wht_cuda_cluster_applicable(const problem &p, const profile &device) {
     int first = 0, last = 0;
     lengths(r.x, &first, &last);
     if (r.log_n < first) return text("n=", r.n, " is below ", int64_t{1} << first);
-    if (std::getenv("PLAIT_ALT") && r.log_n == 20) last = 20; // TEMPORARY
     if (r.log_n > last) return text("n=", r.n, " is over ", int64_t{1} << last);
-    wht_launch l{};
+    wht_launch l;
     wht_cluster_launch(r.x, r.log_n, &l);
     const verdict clusters = clusters_of(device, l.cluster);
     if (!clusters.empty()) return clusters;
@@ -70,7 +67,6 @@ cost wht_cuda_cluster_estimate(const problem &p, const profile &device) {
     wht_rows r;
     wht_as_rows(p, &r);
     wht_launch l;
-    r.log_n = std::min(r.log_n, 19); // TEMPORARY
     wht_cluster_launch(r.x, r.log_n, &l);
     const double blocks = static_cast<double>(r.rows) * l.cluster;
     // Clusters that have their SMs to themselves work in rounds. Not every SM can be in one: 7 of
@@ -98,15 +94,8 @@ pipeline wht_cuda_cluster_build(const problem &p, const profile &) {
     wht_cluster_launch(r.x, r.log_n, &l);
     step one;
     one.kernel = "wht.cluster";
-    int log_split = 0;
-    if (const char *alt = std::getenv("PLAIT_ALT"); // TEMPORARY: variants to compare
-        alt && wht_cluster64_exists(r.x, r.log_n)) {
-        wht_cluster64_launch(r.x, r.log_n, &l, std::atoi(alt));
-        log_split = wht_cluster64_config_of(r.x, r.log_n, std::atoi(alt)).log_split;
-        one.kernel = "wht.cluster64";
-    }
     one.variant = l.variant;
-    one.grid = wht_cluster_grid(l, r.rows << log_split);
+    one.grid = wht_cluster_grid(l, r.rows);
     one.block = l.threads;
     one.smem_bytes = l.smem_bytes;
     one.cluster = l.cluster;

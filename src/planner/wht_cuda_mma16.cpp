@@ -83,6 +83,9 @@ pipeline wht_cuda_mma16_build(const problem &p, const profile &device) {
     one.bytes_written = r.y_bytes();
     one.flops = r.flops();
     one.programmatic = wht_cuda_starts_early(one, device);
+    // One block to a multiprocessor, or those that start early crowd some of them.
+    if (one.programmatic)
+        one.smem_bytes = std::max(one.smem_bytes, static_cast<int>(device.smem_per_sm / 2));
     pipeline out;
     out.steps.push_back(std::move(one));
     out.work.seal();
