@@ -45,6 +45,7 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_wht_columns_shuffle,
         list_wht_mma16_f16,
         list_wht_mma16_bf16,
+        list_wht_mma16_narrow,
         list_wht_kron_tf32,
         list_wht_kron_int8,
         list_wht_l2_f32,

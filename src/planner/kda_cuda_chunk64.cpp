@@ -3,6 +3,7 @@
 #include "src/planner/kda_cuda_chunk64.h"
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
+#include "lib/cuda/kda/chunk64_near_layout.h"
 #include "lib/cuda/kda/chunk64_scans_layout.h"
 #include "src/core/text.h"
 
@@ -105,9 +106,7 @@ verdict applicable(const problem &problem, const profile &device) {
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
-                               kda64_grad_shared_of(kda64_keys(p.dim_k),
-                                                    static_cast<int>(values_of(p)), p.group() > 1)
-                                   .bytes});
+                               kda64_grad_bytes(p, static_cast<int>(values_of(p)))});
     if (shared > device.smem_per_block)
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);

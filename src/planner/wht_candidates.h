@@ -138,6 +138,10 @@ verdict wht_cuda_mma16_e4m3_applicable(const problem &, const profile &);
 cost wht_cuda_mma16_e4m3_estimate(const problem &, const profile &);
 pipeline wht_cuda_mma16_e4m3_build(const problem &, const profile &);
 
+verdict wht_cuda_mma16_narrow_applicable(const problem &, const profile &);
+cost wht_cuda_mma16_narrow_estimate(const problem &, const profile &);
+pipeline wht_cuda_mma16_narrow_build(const problem &, const profile &);
+
 verdict wht_cpu_around_applicable(const problem &, const profile &);
 cost wht_cpu_around_estimate(const problem &, const profile &);
 pipeline wht_cpu_around_build(const problem &, const profile &);

@@ -155,13 +155,14 @@ struct kda64_gradients {
     float same[2][4];
 };
 
-/// DO S, w S, u dS; `dots`: shares of sums over values of S dS, of every second 16 values.
+/// DO S, w S, u dS; `dots`: shares of sums over values of S dS, the diagonal of S^T dS as in
+/// kda64_squares: of the first eight channels in one half, of the others in the other.
 template <int Keys>
 __device__ __forceinline__ void
-kda64_rows_with_states(const kda64_grad_shared &s, const char *shared, int values,
+kda64_rows_with_states(const kda64_grad_tiles &s, const char *shared, int values,
                        const kda64_own &own, kda64_gradients &d, float (&dots)[2]) {
     const int token = 32 * own.half;
-    dots[0] = dots[1] = 0;
+    float x[mma_items_d] = {};
     // Tiles of values as rows go on by whole rows of swizzled pieces. DO has them as columns: an
     // exclusive or within 64 of them; 16 tokens further on are whole rows.
     const char *state_at = shared + s.states + kda64_at_at(Keys, 0, 16 * own.group, own.lane);
@@ -191,15 +192,12 @@ kda64_rows_with_states(const kda64_grad_shared &s, const char *shared, int value
         state_at += kda64_tile_bytes(16, Keys);
         row_at[0] += kda64_tile_bytes(16, kda64_rows),
             row_at[1] += kda64_tile_bytes(16, kda64_rows);
-        if ((v >> 4 & 1) != own.half) continue;
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-            float x, y, z, t;
-            widen_pair<scalar::bf16>(state[w], x, y);
-            widen_pair<scalar::bf16>(gradient[w], z, t);
-            dots[w % 2] = __fmaf_rn(x, z, __fmaf_rn(y, t, dots[w % 2]));
-        }
+        mma_add<scalar::bf16>(
+            x, state, {own.half ? gradient[1] : gradient[0], own.half ? gradient[3] : gradient[2]});
     }
+    const bool mine = own.quad == own.row / 2;
+    dots[0] = !mine || own.half ? 0.0f : own.row % 2 ? x[1] : x[0];
+    dots[1] = !mine || !own.half ? 0.0f : own.row % 2 ? x[3] : x[2];
 }
 
 } // namespace plait::impl::cuda

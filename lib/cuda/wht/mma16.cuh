@@ -18,10 +18,12 @@
 #include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/mma16_widen.cuh"
 
 namespace plait::impl::cuda {
 
 template <scalar S, int LogN, bool Vector, bool Both = false> struct wht_mma16_case {
+    static constexpr scalar source = S; ///< stored type of X
     PLAIT_HD static constexpr wht_mma16_config config() {
         return wht_mma16_config_of(S, LogN, Vector, Both);
     }
@@ -55,7 +57,16 @@ __device__ __forceinline__ void wht_mma16_fill(const wht_mma16_args &args, int64
     const int64_t first = tile * wht_mma16_rows_per_tile(c);
     const uint32_t start = static_cast<uint32_t>(half << c.log_part | warp << wht_mma16_log_chunk);
     const auto *x = static_cast<const uint16_t *>(args.x) + first * args.x_row_stride + start;
-    if constexpr (c.vector) {
+    if constexpr (Case::source != c.type) {
+#pragma unroll
+        for (int i = 0; i < wht_mma16_copies; ++i) {
+            const uint32_t at = wht_mma16_copy(lane, i);
+            if (!wht_mma16_present(c, args.rows - first, at)) break;
+            *reinterpret_cast<uint4 *>(chunk + 2 * at) = wht_mma16_widened<Case::source>(
+                args.x,
+                first * args.x_row_stride + start + wht_mma16_offset(c, at, args.x_row_stride));
+        }
+    } else if constexpr (c.vector) {
 #pragma unroll
         for (int i = 0; i < wht_mma16_copies; ++i) {
             const uint32_t at = wht_mma16_copy(lane, i);
