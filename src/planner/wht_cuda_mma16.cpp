@@ -53,7 +53,9 @@ cost wht_cuda_mma16_estimate(const problem &p, const profile &device) {
     sum.launch_seconds = device.launch_seconds;
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
                   wht_cost::start_seconds(static_cast<double>(r.x_bytes() + r.y_bytes())) +
-                  wht_cost::mma16_latency_seconds[wht_cost::column(r.log_n, 7, 15)];
+                  (r.log_n == 15 && r.rows <= device.sms
+                       ? wht_cost::mma16_both_latency_seconds
+                       : wht_cost::mma16_latency_seconds[wht_cost::column(r.log_n, 7, 15)]);
     return sum;
 }
 
