@@ -10,8 +10,8 @@
 //   wht.cuda.block_factor      wht.block_factor
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
-//   wht.cuda.two_pass.shuffle  wht.block, wht.columns_shuffle
-//   wht.cuda.two_pass.tiled    wht.block, wht.columns_tiled
+//   wht.cuda.two_pass.shuffle  wht.block or wht.mma16, wht.columns_shuffle
+//   wht.cuda.two_pass.tiled    wht.block or wht.mma16, wht.columns_tiled
 //   wht.cuda.mma16             wht.mma16
 //   wht.cuda.kron_tf32         wht.kron_tf32
 //   wht.cuda.kron_3xtf32       wht.kron_tf32
@@ -50,17 +50,17 @@ static const std::vector<candidate> table = {
     {"wht.cuda.block_factor", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_factor_applicable, wht_cuda_block_factor_estimate,
      wht_cuda_block_factor_build},
-    {"wht.cuda.cluster", 1, PLAIT_CUDA, narrowest::f32, true,
+    {"wht.cuda.cluster", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_cluster_applicable, wht_cuda_cluster_estimate, wht_cuda_cluster_build},
     {"wht.cuda.l2", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_l2_applicable, wht_cuda_l2_estimate, wht_cuda_l2_build},
-    {"wht.cuda.two_pass.shuffle", 2, PLAIT_CUDA, narrowest::stored, true,
+    {"wht.cuda.two_pass.shuffle", 3, PLAIT_CUDA, narrowest::stored, true,
      wht_cuda_two_pass_shuffle_applicable, wht_cuda_two_pass_shuffle_estimate,
      wht_cuda_two_pass_shuffle_build},
-    {"wht.cuda.two_pass.tiled", 2, PLAIT_CUDA, narrowest::stored, true,
+    {"wht.cuda.two_pass.tiled", 3, PLAIT_CUDA, narrowest::stored, true,
      wht_cuda_two_pass_tiled_applicable, wht_cuda_two_pass_tiled_estimate,
      wht_cuda_two_pass_tiled_build},
-    {"wht.cuda.mma16", 1, PLAIT_CUDA, narrowest::f32, true,
+    {"wht.cuda.mma16", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_mma16_applicable, wht_cuda_mma16_estimate, wht_cuda_mma16_build},
     {"wht.cuda.kron_tf32", 1, PLAIT_CUDA, narrowest::tf32, true,
      wht_cuda_kron_tf32_applicable, wht_cuda_kron_tf32_estimate, wht_cuda_kron_tf32_build},

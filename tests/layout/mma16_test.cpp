@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <map>
 #include <set>
+#include <string>
 
 using namespace plait::impl;
 
@@ -252,7 +253,19 @@ TEST_CASE("wht.mma16: launch data") {
         CHECK(wht_mma16_grid(l, l.rows_per_tile + 1, 132) == 2);
         CHECK(wht_mma16_grid(l, int64_t(1) << 62, 132) == INT32_MAX);
     });
-    wht_launch l;
+    // Both halves at once: twice the warps of a half, the words of a whole part for each.
+    wht_launch l, half;
+    for (const scalar type : {scalar::f16, scalar::bf16}) {
+        REQUIRE(wht_mma16_launch(type, type, 15, true, &l, true));
+        REQUIRE(wht_mma16_launch(type, type, 15, true, &half));
+        CHECK(l.threads == 2 * half.threads);
+        CHECK(l.threads * l.min_blocks_per_sm == 512);
+        CHECK(l.smem_bytes == (2 + 4) << 15);
+        CHECK(l.smem_bytes <= 227 * 1024);
+        CHECK(std::string(l.variant) != half.variant);
+        CHECK_FALSE(wht_mma16_launch(type, type, 14, true, &l, true));
+        CHECK_FALSE(wht_mma16_launch(type, type, 15, false, &l, true));
+    }
     CHECK_FALSE(wht_mma16_launch(scalar::f32, scalar::f32, 12, true, &l));
     CHECK_FALSE(wht_mma16_launch(scalar::f16, scalar::f32, 12, true, &l));
     CHECK_FALSE(wht_mma16_launch(scalar::f16, scalar::bf16, 12, true, &l));
