@@ -38,6 +38,9 @@ struct candidate {
     pipeline (*build)(const problem &, const profile &); ///< only after applicable() was ""
     /// Takes what others take too: chosen where no other is, or where it was measured to be faster.
     bool general = false;
+    /// Whether a refusal tells the caller something: the problem is of the kind that it is for.
+    /// Null: always.
+    bool (*concerns)(const problem &) = nullptr;
 };
 
 /// THE LISTS: wht_table.cpp, conv1d_table.cpp, kda_table.cpp.

@@ -29,6 +29,7 @@ const tensor *half_tensor(const problem &p) {
 enum class stage {
     backend,
     pattern,
+    kind, ///< the candidate is for other problems
     problem,
     memory, ///< the device's alone stands in the way
     math,
@@ -122,7 +123,10 @@ private:
         if (!rule.empty()) return rule;
         rule = c.applicable(problem_, device_);
         if (!rule.empty()) {
-            if (c.applicable(problem_, roomy_).empty()) reached = stage::memory;
+            if (c.concerns && !c.concerns(problem_))
+                reached = stage::kind;
+            else if (c.applicable(problem_, roomy_).empty())
+                reached = stage::memory;
             return rule;
         }
         reached = stage::math;

@@ -5,8 +5,6 @@
 //   wht.cuda.block_e4m3        wht.block_e4m3
 //   wht.cuda.mma16_e4m3        wht.mma16_e4m3
 //   wht.cuda.mma16_narrow      wht.mma16_narrow
-//   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
-//                              wht.factor, wht.finish, wht.groups, and those of the others
 //   wht.cuda.block_factor      wht.block_factor
 //   wht.cuda.cluster           wht.cluster
 //   wht.cuda.l2                wht.l2_reset, wht.l2
@@ -19,6 +17,8 @@
 //   wht.cuda.columns           wht.block, wht.any, wht.columns_shuffle, wht.columns_tiled
 //   wht.cuda.multi_pass        wht.block, wht.columns_tiled, ...
 //   wht.cuda.any               wht.l2_reset, wht.any, ...
+//   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
+//                              wht.factor, wht.finish, wht.groups, and those of the others
 //   wht.cpu.simd               wht.simd
 //   wht.cpu.lines              wht.lines, ...
 //   wht.cpu.around             wht.inputs, wht.matrix, wht.results, and those of wht.cpu.simd or
@@ -45,8 +45,6 @@ static const std::vector<candidate> table = {
     {"wht.cuda.mma16_narrow", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_mma16_narrow_applicable, wht_cuda_mma16_narrow_estimate,
      wht_cuda_mma16_narrow_build},
-    {"wht.cuda.composed", 2, PLAIT_CUDA, narrowest::f32, true,
-     wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.block_factor", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_factor_applicable, wht_cuda_block_factor_estimate,
      wht_cuda_block_factor_build},
@@ -74,6 +72,9 @@ static const std::vector<candidate> table = {
      wht_cuda_multi_pass_applicable, wht_cuda_multi_pass_estimate, wht_cuda_multi_pass_build},
     {"wht.cuda.any", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_any_applicable, wht_cuda_any_estimate, wht_cuda_any_build, true},
+    {"wht.cuda.composed", 2, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build, false,
+     [](const problem &p) { return !wht_ref_only(p).empty(); }},
     {"wht.cpu.simd", 1, PLAIT_CPU, narrowest::f32, true,
      wht_cpu_simd_applicable, wht_cpu_simd_estimate, wht_cpu_simd_build},
     {"wht.cpu.lines", 1, PLAIT_CPU, narrowest::f32, true,

@@ -181,6 +181,16 @@ TEST_CASE("the nearest is one that another size brings in, not another type") {
                    "the nearest is kda.bwd.cuda.recurrent: an extent of 1125899906842624"));
 }
 
+TEST_CASE("the nearest is one for problems of that kind") {
+    // too large for wht.cuda.composed, which alone takes AMAX of such rows; wht.cuda.any would say
+    // that amax is in use
+    const std::string large = refused("wht:f32:n1125899906842624:+amax", "h200", {});
+    CHECK(contains(large, "the nearest is wht.cuda.composed: "));
+    CHECK_FALSE(contains(large, "amax is in use"));
+    CHECK(contains(refused("wht:i64:n4294967296:adj:+signs+overflow", "h200", {}),
+                   "the nearest is wht.cuda.composed: overflow needs sums beyond 64 bits"));
+}
+
 TEST_CASE("a type that is refused comes with those that are not") {
     preferences simd;
     simd.pattern = "wht.cpu.simd";
