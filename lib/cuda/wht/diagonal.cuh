@@ -1,13 +1,13 @@
 // wht.diagonal: y[row] = scale * c * H_n (a * x[row]), or scale * c * H_n (b * H_n (a * x[row])),
 // on contiguous rows, real or complex. a, b, c are 1 or diagonals, real or complex, that all rows
 // share; SIGNS stand beside a or c.
-//   Tiling     wht.block's, which hold a row in registers: a diagonal is a product there. Between
-//              two transforms a tile goes back through shared memory to where the first began;
-//              every thread writes the words that it has read last, so that one barrier is enough.
+//   Tiling     wht.block's, which hold a row in registers: a diagonal is a product there. A
+//              second transform begins with the last phase, where the first has ended, and ends
+//              with the first one: additions of different bits commute.
 //   Traffic    each element once in, once out, where H D H alone would take two passes; diagonals
 //              from L1 or L2.
 //   Flops      log2(n) additions, 1 product for each diagonal (complex: 2), twice the additions and
-//              7/4 of the shared memory of wht.block with b.
+//              exchanges of wht.block with b.
 //   Bound      memory with sides alone; an H200, rows of 4096, time / copy: 1.04 (c64 1.10), with b
 //              f32 1.17, c64 1.30 (2^14: 1.73), c128 1.52.
 //   Precision  as wht.block; products in the accumulate type. Natural order.
@@ -23,6 +23,7 @@ namespace plait::impl::cuda {
 
 template <scalar S, int LogN, int Parts, bool Mid> struct wht_diagonal_case {
     static constexpr bool mid = Mid;
+    static constexpr bool back = Mid && wht_diagonal_back_exists(S, LogN);
     PLAIT_HD static constexpr wht_block_config config() {
         return wht_diagonal_config_of(S, LogN, Parts);
     }
@@ -95,6 +96,45 @@ __device__ __forceinline__ void wht_diagonal_signs(const wht_diagonal_args &args
     });
 }
 
+/// A transform whose phases run from the last to the first: it begins where another one has ended.
+/// Each thread writes the words that it has read last, so that one barrier a phase is enough.
+template <class Case, int Phase, int Rounds, int Items, class T>
+__device__ __forceinline__ void wht_diagonal_back(T (&a)[Rounds][Items], T *words) {
+    constexpr tile_layout t = Case::config().tile;
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        phase_butterflies<Case, Phase>(a[i]);
+        if constexpr (Phase > 0) shared_write<Case, Phase>(a[i], words + i * tile_words(t));
+    }
+    if constexpr (Phase > 0) {
+        exchange_barrier<t.phase[Phase].exchange>(); // all words of this phase are written
+#pragma unroll
+        for (int i = 0; i < Rounds; ++i)
+            shared_read<Case, Phase - 1>(a[i], words + i * tile_words(t));
+        wht_diagonal_back<Case, Phase - 1>(a, words);
+    }
+}
+
+/// From where the first phase holds elements.
+template <class Case, int Rounds, int Items, class T>
+__device__ __forceinline__ void wht_diagonal_store(const wht_fused_args &args,
+                                                   const wht_block_rows &rows, T scale,
+                                                   T (&a)[Rounds][Items]) {
+    constexpr wht_block_config c = Case::config();
+    constexpr int v = wht_min(c.tile.log_vec_x, c.log_n);
+    constexpr scalar S = c.y;
+    int64_t stride = args.y_row_stride;
+    make_opaque(stride); // or places of the loads would stay in registers
+#pragma unroll
+    for (int i = 0; i < Rounds; ++i) {
+        const int64_t origin = rows.first * stride + (i << c.tile.log_tile);
+        wht_fused_each<Case, 0, v>(rows, [&](int j, uint32_t e) {
+            wht_fused_put<S, v>(args, origin + wht_block_offset(Case::config(), e, stride), scale,
+                                a[i] + j);
+        });
+    }
+}
+
 template <class Case>
 __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::config().blocks_per_sm)
     wht_diagonal(const __grid_constant__ wht_diagonal_args args) {
@@ -104,7 +144,8 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
     extern __shared__ __align__(16) char shared[];
     constexpr int per_tile = wht_block_rows_per_tile(c), rounds = 1 << c.log_rounds;
     constexpr int last = c.tile.phases - 1, vec_in = wht_min(c.tile.log_vec_x, c.log_n),
-                  vec_out = wht_min(c.tile.log_vec_y, c.log_n);
+                  vec_mid = wht_min(c.tile.log_vec_y, c.log_n);
+    constexpr int end = Case::back ? 0 : last, vec_out = Case::back ? vec_in : vec_mid;
     const T scale = static_cast<T>(args.scale);
     const int64_t tiles = (args.rows - 1) / per_tile + 1;
     wht_fused_args moved{};
@@ -132,30 +173,40 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
             wht_diagonal_signs<Case, 0, vec_in>(args, false, rows, column(i), a[i]);
             wht_diagonal_apply<Case, 0, vec_in>(args, wht_diagonal_in, rows, column(i), a[i]);
         }
-        transform_tiles<Case>(a, shared, tile != first);
+        // behind one that ran back a thread begins with the words that it has read last
+        transform_tiles<Case>(a, shared, !Case::back && tile != first);
         if constexpr (Case::mid) {
 #pragma unroll
             for (int i = 0; i < rounds; ++i)
-                wht_diagonal_apply<Case, last, vec_out>(args, wht_diagonal_mid, rows, column(i),
+                wht_diagonal_apply<Case, last, vec_mid>(args, wht_diagonal_mid, rows, column(i),
                                                         a[i]);
-            if constexpr (last > 0) {
-                T *words = reinterpret_cast<T *>(shared);
+            if constexpr (Case::back) {
+                if constexpr (rounds == 2) butterfly_arrays(a[0], a[1]);
+                wht_diagonal_back<Case, last>(a, reinterpret_cast<T *>(shared));
+            } else {
+                if constexpr (last > 0) {
+                    T *words = reinterpret_cast<T *>(shared);
 #pragma unroll
-                for (int i = 0; i < rounds; ++i)
-                    shared_write<Case, last>(a[i], words + i * tile_words(c.tile));
-                __syncthreads(); // all words are written
+                    for (int i = 0; i < rounds; ++i)
+                        shared_write<Case, last>(a[i], words + i * tile_words(c.tile));
+                    __syncthreads(); // all words are written
 #pragma unroll
-                for (int i = 0; i < rounds; ++i)
-                    shared_read<Case, 0>(a[i], words + i * tile_words(c.tile));
+                    for (int i = 0; i < rounds; ++i)
+                        shared_read<Case, 0>(a[i], words + i * tile_words(c.tile));
+                }
+                transform_tiles<Case>(a, shared, true);
             }
-            transform_tiles<Case>(a, shared, true);
         }
 #pragma unroll
         for (int i = 0; i < rounds; ++i) {
-            wht_diagonal_apply<Case, last, vec_out>(args, wht_diagonal_out, rows, column(i), a[i]);
-            wht_diagonal_signs<Case, last, vec_out>(args, true, rows, column(i), a[i]);
+            wht_diagonal_apply<Case, end, vec_out>(args, wht_diagonal_out, rows, column(i), a[i]);
+            wht_diagonal_signs<Case, end, vec_out>(args, true, rows, column(i), a[i]);
         }
-        wht_fused_store<Case>(moved, rows, wht_any_extra::none, scale, a);
+        if constexpr (Case::back) {
+            wht_diagonal_store<Case>(moved, rows, scale, a);
+        } else {
+            wht_fused_store<Case>(moved, rows, wht_any_extra::none, scale, a);
+        }
     }
 }
 
