@@ -11,8 +11,11 @@ namespace plait::impl {
 
 namespace {
 
-/// Instructions of an element, and more where it is counted: an estimate.
-constexpr double instructions = 14, counted_instructions = 16;
+/// Time of an element in additions, and more where it is counted: an H200, rows of 4096. Longest
+/// rows, which make every product for each half: 2.5 times as long.
+constexpr double instructions = 24, counted_instructions = 39, halves = 2.5;
+/// Of wht.mma16's share of the copy bandwidth, where Y is stored: the same.
+constexpr double stored_share = 0.8;
 
 struct narrow_rows {
     wht_rows rows; ///< as of i32
@@ -59,7 +62,6 @@ verdict as_narrow_rows(const problem &problem, narrow_rows *out) {
     a.rows = r.rows;
     a.x_row_stride = r.x_stride;
     a.y_row_stride = r.y_stride;
-    a.amax_type = p.amax;
     for (int i = 0; i < p.axes; ++i)
         if (!p.axis[i].transformed) {
             a.amax_stride = p.axis[i].amax_stride;
@@ -100,10 +102,12 @@ cost wht_cuda_mma16_narrow_estimate(const problem &p, const profile &device) {
     const wht_rows &r = n.rows;
     const auto tiles = static_cast<double>((r.rows - 1) / n.launch.rows_per_tile + 1);
     const double busy = wht_cost::busy_memory(tiles, device.sms);
-    const double each = instructions + (p.wht().bins > 0 ? counted_instructions : 0);
+    const double each =
+        instructions * (r.log_n > 14 ? halves : 1) + (p.wht().bins > 0 ? counted_instructions : 0);
     cost sum;
-    sum.memory_seconds = static_cast<double>(n.read + n.written) /
-                         (device.copy_bandwidth * wht_cost::mma16_share(r.log_n, true) * busy);
+    sum.memory_seconds =
+        static_cast<double>(n.read + n.written) /
+        (device.copy_bandwidth * wht_cost::mma16_share(r.log_n, true) * stored_share * busy);
     sum.compute_seconds = static_cast<double>(r.elements()) * each / (device.f32_per_second * busy);
     sum.launch_seconds = device.launch_seconds;
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +

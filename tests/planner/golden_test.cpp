@@ -97,8 +97,7 @@ std::string arguments(const step &s) {
     if (s.kernel == "wht.mma16_narrow") {
         const auto a = args_of<wht_mma16_narrow_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
-                    " amax=", scalar_name(a.amax_type), " bins=", a.bins, " from=", a.first_bin,
-                    " width=", a.bin_width);
+                    " bins=", a.bins, " from=", a.first_bin, " width=", a.bin_width);
     }
     if (s.kernel == "wht.widen") {
         const auto a = args_of<wht_widen_args>(s);

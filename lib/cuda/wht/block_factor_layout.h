@@ -9,7 +9,6 @@
 #pragma once
 
 #include "lib/common/factor_matrices.h"
-#include <cstdlib>
 #include "lib/cuda/wht/launch_layout.h"
 
 namespace plait::impl {
@@ -141,20 +140,24 @@ constexpr wht_block_factor_tile wht_block_factor_tile_of(scalar x, int m, int lo
     return t;
 }
 
-/// Warps of a block: of those that fit an SM the number with the least work for a warp at a time,
-/// since neither segments nor columns divide evenly.
+/// Warps of a block. Additions: what is left of an SM for each of the blocks that its memory has
+/// room for. Products: of the numbers that fit an SM the one with the least work for a warp at a
+/// time, since neither segments nor columns divide evenly; of equals more blocks, whose phases
+/// overlap.
 constexpr int wht_block_factor_warps_of(scalar x, int m, const wht_block_factor_tile &t) {
     const int most = wht_block_factor_warps(x, m);
     const int fit = 227 * 1024 / (t.word_bytes + t.waiting_bytes + 1024);
     const int room = fit < 1 ? 1 : fit; // too long for this SM: the planner sees it
-    const int log_part = wht_is_half(x) ? wht_block_factor_log_columns : 5; // columns of a warp
-    const int segment = 1 << wht_block_factor_log_segment(x), part = m << log_part;
+    if (!wht_is_half(x)) return most / room < 4 ? 4 : most / room;
+    const int segment = 1 << wht_block_factor_log_segment(x),
+              part = m << wht_block_factor_log_columns;
     int best = 0, best_blocks = 1;
     int64_t least = 0;
-    for (int warps = 2; warps <= most; ++warps) { // of equals more blocks: their phases overlap
+    for (int warps = 2; warps <= most; ++warps) {
         const int blocks = room < most / warps ? room : most / warps;
-        const int64_t work = int64_t{(t.segments - 1) / warps + 1} * segment +
-                             int64_t{((t.columns - 1) >> log_part) / warps + 1} * part;
+        const int64_t work =
+            int64_t{(t.segments - 1) / warps + 1} * segment +
+            int64_t{((t.columns - 1) >> wht_block_factor_log_columns) / warps + 1} * part;
         if (best > 0 && work * best_blocks >= least * blocks) continue;
         best = warps, best_blocks = blocks, least = work;
     }
@@ -171,12 +174,12 @@ inline bool wht_block_factor_launch(scalar x, wht_factor f, bool adjoint, int lo
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
     out->rows_per_tile = t.rows;
     out->smem_bytes = t.word_bytes + t.waiting_bytes;
-    int warps = wht_block_factor_warps_of(x, m, t);
-    if (const char *alt = std::getenv("PLAIT_BF")) warps = std::atoi(alt); // to be measured
+    const int warps = wht_block_factor_warps_of(x, m, t);
     out->threads = 32 * warps;
     out->min_blocks_per_sm = wht_block_factor_warps(x, m) / warps;
     const int room = 227 * 1024 / (out->smem_bytes + 1024);
-    if (room < out->min_blocks_per_sm) out->min_blocks_per_sm = room < 1 ? 1 : room;
+    if (wht_is_half(x) && room < out->min_blocks_per_sm)
+        out->min_blocks_per_sm = room < 1 ? 1 : room;
     out->persistent = t.waiting_bytes > 0;
     return true;
 }

@@ -7,7 +7,11 @@
 //   Traffic    1/8 or 1 byte an element in; 4 out where Y is stored, else a number or the bins of a
 //              row.
 //   Flops      about 13 instructions an element, 1 more for AMAX, 5 and an atomic for HISTOGRAM.
-//   Bound      without Y instructions: bits have 1/32 of the bytes that hide them elsewhere.
+//   Bound      without Y instructions and their waits, 16 warps to a multiprocessor: bits have 1/32
+//              of the bytes that hide them elsewhere. An H200, 2^26 bits in rows of 4096: AMAX
+//              50 us (59 % of the issue slots), HISTOGRAM 131 us, i32 88 us (a copy: 67 us); 2^26
+//              bytes in rows of 1024 to i32 1.23 of a copy. Then lanes stored half sectors and the
+//              loop that counts did not fit the cache of instructions: both are changed since.
 //   Precision  exact: f16 holds the elements, f32 all sums, which end at 2^22.
 //   Limits     8 elements at a time in, 16 bytes out; compute capability 8.0.
 #pragma once
@@ -48,22 +52,26 @@ template <class Case> struct wht_mma16_narrow_part {
 #pragma unroll
         for (int top = 0; top < 8; ++top) {
             const uint32_t e = element(top);
-            if (!present(e)) break;
             uint32_t w[8];
 #pragma unroll
             for (int i = 0; i < 8; ++i) w[i] = static_cast<uint32_t>(wht_mma16_whole(a[top][i]));
-            int32_t *to = y + wht_mma16_offset(k, e, args.y_row_stride);
+            // Two lanes store the eight of one, then of the other: whole sectors.
+            const bool odd = (threadIdx.x & 1u) != 0;
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? w[i] : w[4 + i], 1);
+                w[i] = odd ? other : w[i];
+                w[4 + i] = odd ? w[4 + i] : other;
+            }
+            if (!present(e)) continue;
+            int32_t *to = y + wht_mma16_offset(k, e & ~8u, args.y_row_stride) + (odd ? 4 : 0);
             store_elements<scalar::i32, 2>(to, 0, w, 1u);
-            store_elements<scalar::i32, 2>(to, 4, w + 4, 1u);
+            store_elements<scalar::i32, 2>(to, 8, w + 4, 1u);
         }
     }
 
     __device__ __forceinline__ void note(int64_t of, float largest) const {
-        const auto v = static_cast<int32_t>(largest);
-        if (args.amax_type == scalar::i32)
-            static_cast<int32_t *>(args.amax)[of * args.amax_stride] = v;
-        else
-            static_cast<int64_t *>(args.amax)[of * args.amax_stride] = v;
+        args.amax[of * args.amax_stride] = static_cast<int32_t>(largest);
     }
     /// `carried`: of the half before. `tops` are read before the next exchange, which meets before
     /// they are written.
@@ -113,8 +121,8 @@ template <class Case> struct wht_mma16_narrow_part {
         }
     }
 
-    __device__ __forceinline__ uint32_t bin_of(uint32_t above) const {
-        if (args.bin_shift >= 0) return above >> args.bin_shift;
+    template <bool Shift> __device__ __forceinline__ uint32_t bin_of(uint32_t above) const {
+        if constexpr (Shift) return above >> args.bin_shift;
         // below 2^24: F32 is off by one at most
         auto q =
             static_cast<uint32_t>(static_cast<float>(above) / static_cast<float>(args.bin_width));
@@ -122,6 +130,9 @@ template <class Case> struct wht_mma16_narrow_part {
         if ((q + 1) * args.bin_width <= above) ++q;
         return q;
     }
+    /// `Shift`: a division for every element would make the loop longer than the cache of
+    /// instructions.
+    template <bool Shift>
     __device__ __forceinline__ void count(unsigned int *counters, const float (&a)[8][8]) const {
 #pragma unroll
         for (int top = 0; top < 8; ++top) {
@@ -134,7 +145,7 @@ template <class Case> struct wht_mma16_narrow_part {
             for (int i = 0; i < 8; ++i) {
                 const uint32_t above = static_cast<uint32_t>(wht_mma16_whole(a[top][i])) -
                                        static_cast<uint32_t>(args.first_bin);
-                if (above < args.bins_end) atomicAdd(own + bin_of(above), 1u);
+                if (above < args.bins_end) atomicAdd(own + bin_of<Shift>(above), 1u);
             }
         }
     }
@@ -160,8 +171,8 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
     constexpr wht_mma16_config c = Case::config();
     extern __shared__ __align__(16) char shared[];
     __shared__ float tops[wht_mma16_warps(c)];
-    auto *counters = reinterpret_cast<unsigned int *>(shared + wht_mma16_raw_bytes(c) +
-                                                      ((4 / c.halves) << c.log_part));
+    auto *counters =
+        reinterpret_cast<unsigned int *>(shared + wht_mma16_raw_bytes(c) + wht_mma16_word_bytes(c));
     if (args.histogram != nullptr) // the first exchange meets before they are used
         for (int i = static_cast<int>(threadIdx.x); i < args.bins * wht_mma16_rows_per_tile(c);
              i += wht_mma16_threads(c))
@@ -177,7 +188,10 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
             if (args.y != nullptr) part.store(half, a);
             if (args.amax != nullptr) part.largest(half, warp, lane, tops, carried, a);
             if (args.histogram != nullptr) {
-                part.count(counters, a);
+                if (args.bin_shift >= 0)
+                    part.template count<true>(counters, a);
+                else
+                    part.template count<false>(counters, a);
                 if (half == k.halves - 1) part.write_counts(counters);
             }
         });

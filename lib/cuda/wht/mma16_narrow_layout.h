@@ -12,14 +12,13 @@ constexpr int64_t wht_mma16_narrow_reach = int64_t{1} << 23; ///< of bins; sums 
 struct wht_mma16_narrow_args {
     const void *x;
     int32_t *y;                    ///< or null
-    void *amax;                    ///< or null
+    int64_t *amax;                 ///< or null
     unsigned long long *histogram; ///< or null
     int64_t rows;
     int64_t x_row_stride; ///< elements, whole accesses
     int64_t y_row_stride; ///< elements, whole accesses of 16 bytes
     int64_t amax_stride;
     int64_t histogram_stride[2]; ///< from row to row, from bin to bin
-    scalar amax_type;            ///< i32 or i64
     int32_t bins;
     int32_t first_bin;
     uint32_t bin_width;
