@@ -13,7 +13,7 @@ namespace {
 
 /// Of wht.block's share of the copy bandwidth: a diagonal on either side, and two transforms. An
 /// H200, rows of 4096, f32 and c64.
-constexpr double sides_share = 0.95, mid_share = 0.75;
+constexpr double sides_share = 0.95, mid_share = 0.75, mid_share_half = 0.5;
 
 struct diagonal_rows {
     wht_rows rows{}; ///< of real numbers
@@ -104,7 +104,9 @@ cost wht_cuda_diagonal_estimate(const problem &p, const profile &device) {
     const wht_rows &r = d.rows;
     const bool vector = d.args.vector[0] && d.args.vector[1];
     const double share =
-        wht_cost::block_share(r.x, r.x, r.log_n, vector) * (d.mid ? mid_share : sides_share);
+        wht_cost::block_share(r.x, r.x, r.log_n, vector) * (!d.mid             ? sides_share
+                                                            : wht_is_half(r.x) ? mid_share_half
+                                                                               : mid_share);
     return wht_rows_cost(r, d.launch.rows_per_tile, share, flops_of(d), d.mid ? 2 : 1, device);
 }
 
