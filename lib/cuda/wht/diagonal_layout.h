@@ -35,10 +35,10 @@ constexpr bool wht_diagonal_exists(scalar x, int log_n, int parts) {
     return wht_fused_exists(x, log_n) && (parts == 0 || x == scalar::f32 || x == scalar::f64);
 }
 
-/// The second transform runs from the last phase to the first. The longest rows have no registers
-/// for it: they go back to where the first transform began.
+/// The second transform runs from the last phase to the first. Long rows have no registers for it:
+/// they go back to where the first transform began.
 constexpr bool wht_diagonal_back_exists(scalar x, int log_n) {
-    return log_n < (x == scalar::f64 ? 12 : 15);
+    return log_n < (x == scalar::f64 ? 12 : x == scalar::f16 ? 11 : 15);
 }
 
 PLAIT_HD constexpr wht_block_config wht_diagonal_config_of(scalar x, int log_n, int parts) {
