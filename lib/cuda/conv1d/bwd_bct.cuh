@@ -6,15 +6,16 @@
 // behind and, in registers, from the tile before. Tiles are plain, at an edge (zeros behind a row
 // by the copy, masks in front of it), masked (some tap does not count) or special (unaligned
 // tensors, weights that are not finite, borders). Ids and packed sequences: up to four taps fields
-// of conv1d.bwd_marks, copied with the tile, say which taps count; beyond that, and with states,
-// tokens at a border add nothing to dw, and conv1d.bwd_bct_fix writes what they make wrong. Sums of
-// dw meet in shared memory; where a channel is one item its block writes dw, else
-// conv1d.bwd_reduce follows. f32 sums, one rounding. Bytes: x, dy, dx once (r = 1.5 copies), a byte
-// of fields a token from L1. Instructions of a plain tile (8 of bf16 a lane, K = 4, SiLU): 224,
-// with fields 240, and 15 for its share of a group. Measured on an H200, time against a copy: 1.66
-// (rows of 4096: 78 % of DRAM's cycles, 72 % of the issue slots; f32 1.61), 2.06 (2047), 2.45
-// (511), 1.81 with states, 2.2 with ids. Not for f64, mixed types of x, dy, dx, or K > 32
-// (conv1d.bwd_any).
+// of conv1d.bwd_marks say which taps count, and flags which tiles have such: the others are plain,
+// those without a live token are not computed. Beyond four taps, and with states, tokens at a
+// border add nothing to dw, and conv1d.bwd_bct_fix writes what they make wrong. Sums of dw meet in
+// shared memory; where a channel is one item its block writes dw, else conv1d.bwd_reduce follows.
+// f32 sums, one rounding. Bytes: x, dy, dx once (r = 1.5 copies), a byte of fields a token from L1
+// in masked tiles. Instructions of a tile (8 of bf16 a lane, K = 4, SiLU): 224, masked about 310,
+// and 15 for its share of a group. Measured on an H200, time against a copy: 1.66 (rows of 4096:
+// 79 % of DRAM's cycles, L2 88 %, 76 % of the issue slots; f32 1.60), 2.06 (2047), 2.5 (511: 68 %
+// of the issue slots, L2 67 %), 1.84 with states; with ids 2.2 when every tile read its fields (74
+// % of the issue slots). Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
