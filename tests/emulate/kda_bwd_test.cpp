@@ -55,6 +55,19 @@ TEST_CASE("emulated kda backward: every width, V other than K, states of both ty
     }
 }
 
+TEST_CASE("emulated kda backward: bounded gates in whole chunks and tails, in every order") {
+    rng random(derive(config().seed, 33));
+    int item = 0;
+    for (const auto &[k, v, t] :
+         {std::array<int64_t, 3>{128, 128, 192}, {64, 64, 130}, {96, 72, 80}, {128, 48, 128}}) {
+        kda_call c = kda_layer(PLAIT_BACKWARD, PLAIT_BF16, 1, t, 1, 1, k, v);
+        kda_inputs in = random_inputs(c, random);
+        if (item++ == 1) // near the bound: the strongest decays that blocks of 16 tokens meet
+            for (double &g : in.arrays[PLAIT_G].v) g = rounded(c.type(PLAIT_G), 4 + g / 8);
+        check(c, in, true);
+    }
+}
+
 TEST_CASE("emulated kda backward: packed sequences, tails, beta of 0, gates of -1000") {
     rng random(derive(config().seed, 31));
     for (const bool logit : {false, true}) {
