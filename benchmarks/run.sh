@@ -14,7 +14,7 @@ plait=${1:-$(find build* -path '*/src/cli/plait' -type f -perm -u+x -printf '%T@
 suite() { # BACKEND NAME [OPTION...]: one suite into the folder of its device
     local backend=$1 name=$2 device folder status=0
     shift 2
-    device=$("$plait" candidates wht:f32:n2 --backend "$backend" --json | sed -n 's/.*"device": "\(.*\)".*/\1/p')
+    device=$("$plait" candidates wht:f32:n2 --backend "$backend" --json | sed -n 's/.*"device": *"\([^"]*\)".*/\1/p')
     folder=benchmarks/results/${device##*/}
     mkdir -p "$folder"
     # The first suite of a run begins the table of its device.

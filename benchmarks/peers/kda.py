@@ -108,14 +108,17 @@ def median_us(call, samples=30):
     return sorted(times)[samples // 2]
 
 
-def time_suite(o):
-    out = open(o.json, "a", encoding="utf-8") if o.json else None
+def append(path, record):
+    if path:
+        with open(path, "a", encoding="utf-8") as out:
+            out.write(json.dumps(record) + "\n")
 
+
+def time_suite(o):
     def report(record):
         print(f"{record['token']:110} {record['candidate']:24} {record['median_us']:12.1f} us",
               flush=True)
-        if out:
-            out.write(json.dumps(record) + "\n")
+        append(o.json, record)
 
     for line in open(o.suite, encoding="utf-8"):
         token = line.strip()
@@ -164,9 +167,10 @@ def run_plait(o, folder, token, inputs, outputs, backend):
 
 
 def judge(o):
+    """At as many heads as the suites' largest layer: the peer's tuning depends on them alone."""
     for gate in ("bounded.-5", "softplus"):
         for way in ("fwd", "bwd"):
-            token = (f"kda.{way}:bf16:b1:t512:h2:k128:v128:gate={gate}:beta=logit.1:norm=1e-06"
+            token = (f"kda.{way}:bf16:b1:t512:h96:k128:v128:gate={gate}:beta=logit.1:norm=1e-06"
                      ":state=vk:+dt_bias+state_in+state_out")
             problem = Problem(TOKEN.fullmatch(token))
             inputs = {role: x.float().cpu().numpy() for role, x in problem.leaves().items()}
@@ -184,14 +188,18 @@ def judge(o):
             print(token)
             for role in roles:
                 peer = theirs[role].double().cpu().numpy().reshape(want[role].shape)
-                print(f"  {role:10} plait {relative_rms(ours[role], want[role]):.1e}"
-                      f"  fla {relative_rms(peer, want[role]):.1e}")
+                record = {"token": token, "role": role, "device": torch.cuda.get_device_name(),
+                          "rms": relative_rms(ours[role], want[role]),
+                          "rms_fla": relative_rms(peer, want[role])}
+                print(f"  {role:10} plait {record['rms']:.1e}  fla {record['rms_fla']:.1e}",
+                      flush=True)
+                append(o.json, record)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plait", required=True, help="the program")
-    parser.add_argument("--suite", default="benchmarks/suites/kda_fwd.txt")
+    parser.add_argument("--suite", default="benchmarks/suites/kda_peers.txt")
     parser.add_argument("--json", help="append JSON lines here")
     parser.add_argument("--accuracy", action="store_true", help="compare both with float64")
     o = parser.parse_args()

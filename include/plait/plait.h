@@ -256,7 +256,7 @@ PLAIT_API void         plait_context_destroy(plait_context *ctx); /* its plans s
  *   FACTOR    with plait_wht_set_factor_order: B1 [m, m], 1 = minus
  *   ROWS      with plait_wht_set_rows: I64 or I32 [count]
  *   STATUS    optional, I32 [1], with ROWS: receives 0, or 1 + the number of the first entry of
- *             ROWS that is outside the transform
+ *             ROWS that is outside the transform; 0 where an extent is 0
  *   OVERFLOW  optional, I32[1], integer Y only: receives 1 if a result does not fit Y's type,
  *             else 0, also where an extent is 0. Results wrap either way
  *   AMAX      optional: the largest |result| of each transform, or of each group of it

@@ -36,6 +36,7 @@ kernel_list list_wht_fused_f32();
 kernel_list list_wht_fused_f64();
 kernel_list list_wht_fused_f16();
 kernel_list list_wht_fused_bf16();
+kernel_list list_wht_cluster64_f32();
 kernel_list list_wht_cluster_f32();
 kernel_list list_wht_cluster_f64();
 kernel_list list_wht_cluster_half();
@@ -48,6 +49,7 @@ kernel_list list_wht_columns_tiled_narrow(); ///< f32 to f16 and bf16
 kernel_list list_wht_columns_shuffle();
 kernel_list list_wht_mma16_f16();
 kernel_list list_wht_mma16_bf16();
+kernel_list list_wht_mma16_narrow(); ///< b1 and i8 to i32
 kernel_list list_wht_kron_tf32();
 kernel_list list_wht_kron_int8(); ///< i32, f32, f64
 kernel_list list_wht_l2_f32();

@@ -60,12 +60,24 @@ std::string ways_out(int64_t n) {
     if (fits.empty()) fits = "no factor fits, and an odd length has no blocks";
     if (fits.rfind("factors", 0) == 0) return fits;
     const int64_t below = next_length(n, -1), above = next_length(n, 1);
-    if (below > 0) fits += "; the nearest lengths are " + with_factors(below);
-    if (above > 0) fits += (below > 0 ? " and " : "; the nearest length is ") + with_factors(above);
+    if (below > 0 && above > 0)
+        fits += "; the nearest lengths are " + with_factors(below) + " and " + with_factors(above);
+    else if (below > 0 || above > 0)
+        fits += "; the nearest length is " + with_factors(std::max(below, above));
     if (const int64_t odd = n / block; block >= 4 && 4 * odd <= wht_factor_given_order)
         fits +=
             text("; or a matrix of order ", 4 * odd, " of your own (plait_wht_set_factor_order)");
     return fits;
+}
+
+/// The types of Y for an X of this kind.
+const char *results_of(kind x) {
+    switch (x) {
+    case kind::complex: return "c64 or c128";
+    case kind::integer: return "i32 or i64";
+    case kind::bit: return "i32 i64 f16 bf16 f32 f64 or e4m3";
+    default: return "f16 bf16 f32 f64 or e4m3";
+    }
 }
 
 } // namespace
@@ -102,12 +114,10 @@ void wht_descriptor::check_types() const {
     const dtype_row &x = dtype_of(dtype_of_role(PLAIT_X));
     const dtype_row &y = dtype_of(dtype_of_role(PLAIT_Y));
     const bool integer = y.what == kind::integer;
-    if (x.what == kind::bit && y.what == kind::complex)
-        contradiction("y: dtype=", y.name,
-                      " does not go with x=b1, whose y is i32 i64 f16 bf16 f32 f64 or e4m3");
-    if (x.what != kind::bit && x.what != y.what)
-        contradiction("y: dtype=", y.name, " does not go with x=", x.name,
-                      "; both from f16 bf16 f32 f64, or c64 c128, or i32 i64");
+    const bool goes = x.what == kind::bit ? y.what != kind::complex : x.what == y.what;
+    if (!goes)
+        contradiction("y: dtype=", y.name, " does not go with x=", x.name, ", whose y is ",
+                      results_of(x.what));
     if (uses(PLAIT_OVERFLOW) && !integer)
         contradiction("role=overflow is for integers, and ", x.what == kind::bit ? "y" : "x",
                       " is ", x.what == kind::bit ? y.name : x.name);

@@ -3,6 +3,7 @@
 #include "src/planner/kda_cuda_chunk64.h"
 #include "lib/cuda/kda/chunk64_bwd_scan_layout.h"
 #include "lib/cuda/kda/chunk64_grad_layout.h"
+#include "lib/cuda/kda/chunk64_near_layout.h"
 #include "lib/cuda/kda/chunk64_scans_layout.h"
 #include "src/core/text.h"
 

@@ -54,6 +54,10 @@ verdict wht_cuda_built_for(const profile &);
 /// the device.
 verdict wht_cuda_shared_rules(const problem &, const profile &, wht_rows *out);
 
+/// May the first kernel of a plan be launched before the one ahead of it ends? Where there is
+/// little to do. Many rows are better off with an empty device: early blocks crowd some SMs.
+bool wht_cuda_starts_early(const step &, const profile &);
+
 verdict wht_cpu_simd_applicable(const problem &, const profile &);
 cost wht_cpu_simd_estimate(const problem &, const profile &);
 pipeline wht_cpu_simd_build(const problem &, const profile &);
@@ -133,6 +137,10 @@ pipeline wht_cuda_block_e4m3_build(const problem &, const profile &);
 verdict wht_cuda_mma16_e4m3_applicable(const problem &, const profile &);
 cost wht_cuda_mma16_e4m3_estimate(const problem &, const profile &);
 pipeline wht_cuda_mma16_e4m3_build(const problem &, const profile &);
+
+verdict wht_cuda_mma16_narrow_applicable(const problem &, const profile &);
+cost wht_cuda_mma16_narrow_estimate(const problem &, const profile &);
+pipeline wht_cuda_mma16_narrow_build(const problem &, const profile &);
 
 verdict wht_cpu_around_applicable(const problem &, const profile &);
 cost wht_cpu_around_estimate(const problem &, const profile &);

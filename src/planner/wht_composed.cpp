@@ -4,8 +4,9 @@
 //   the steps of the best other candidate, which apply one side each where nothing else did; with
 //   DIAG_MID twice
 //   results: wht.finish into Y, wht.groups for AMAX and SCALES
-// Between them the numbers are in one piece of the workspace, packed, in the accumulate type;
-// between two transforms in Y where it can hold them: a state vector has no room for a second one.
+// Between them the numbers are in one piece of the workspace, packed, in the accumulate type; in Y,
+// where it can hold them, between two transforms and beside the diagonals of a plan in place: a
+// state vector has no room for a second one.
 #include "src/planner/wht_composed.h"
 
 #include "lib/cuda/wht/l2_layout.h"
@@ -140,10 +141,17 @@ bool wht_composer::finishes() const {
 }
 bool wht_composer::in_y() const {
     return p_.stores && !gather_ && !halves_ && p_.y == w_ &&
-           !(p_.adjoint && p_.diag_in != scalar::none);
+           (side_in_y() || !(p_.adjoint && p_.diag_in != scalar::none));
+}
+bool wht_composer::side_in_y() const {
+    return p_.alias && p_.y == w_ && p_.adjoint && p_.diag_in != scalar::none;
+}
+bool wht_composer::begins_in_y() const {
+    return p_.alias && p_.y == w_ && widens() && !scatter_ && !gather_ && !halves_ && !matrices();
 }
 bool wht_composer::meets() const {
-    return p_.diag_mid != scalar::none && p_.stores && p_.y == w_ && !finishes() && !matrices();
+    return p_.diag_mid != scalar::none && p_.stores && p_.y == w_ && !matrices() &&
+           (!finishes() || (p_.alias && in_y()));
 }
 bool wht_composer::ends_in_y(bool second) const {
     const bool last = p_.diag_mid == scalar::none || second;
@@ -211,7 +219,8 @@ void wht_composer::reset(const operand &what, int64_t bytes) {
 
 wht_problem wht_composer::inner(bool second) const {
     const bool twice = p_.diag_mid != scalar::none, last = !twice || second;
-    const bool from_x = !second && !widens(), to_y = ends_in_y(second), from_y = second && meets();
+    const bool from_x = !second && !widens(), to_y = ends_in_y(second),
+               from_y = second ? meets() : begins_in_y();
     wht_problem q = p_;
     q.diag_in = q.diag_mid = q.rows_type = q.amax = scalar::none;
     q.stores = true;
@@ -223,7 +232,7 @@ wht_problem wht_composer::inner(bool second) const {
     if (!from_x) q.bound = 0; // a promise about X
     q.x = from_x ? p_.x : w_;
     q.y = to_y ? p_.y : w_;
-    q.alias = from_x ? p_.alias && to_y : from_y || !to_y;
+    q.alias = from_x ? p_.alias && to_y : from_y == to_y;
     q.scale = last ? p_.scale : 1.0;
     int64_t wht_axis::*diag_stride = &wht_axis::diag_stride;
     const bool input_side = from_x || (second && !matrices()); // here and not in add_front
@@ -304,7 +313,8 @@ void wht_composer::add_transform(bool second) {
         return;
     }
     const bool last = p_.diag_mid == scalar::none || second;
-    const bool from_x = !second && !widens(), to_y = ends_in_y(second), from_y = second && meets();
+    const bool from_x = !second && !widens(), to_y = ends_in_y(second),
+               from_y = second ? meets() : begins_in_y();
     const plait_role diag = second               ? (p_.adjoint ? PLAIT_DIAG_MID : PLAIT_DIAG)
                             : last || p_.adjoint ? PLAIT_DIAG
                                                  : PLAIT_DIAG_MID;

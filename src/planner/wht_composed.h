@@ -44,8 +44,10 @@ private:
     bool widens() const;               ///< the input side is applied before the passes
     bool finishes() const;             ///< something is left behind the passes
     bool meets() const;                ///< two transforms meet in Y
+    bool begins_in_y() const;          ///< the input side leaves its numbers in Y
     bool ends_in_y(bool second) const;
-    bool in_y() const;        ///< the passes leave the results in Y, wht.finish only reads them
+    bool in_y() const;        ///< the passes leave the results in Y, where wht.finish reads them
+    bool side_in_y() const;   ///< wht.finish applies DIAG_IN of an adjoint there
     int64_t elements() const; ///< of X as a whole transform
     int64_t results() const;
     int64_t kept() const; ///< numbers in the workspace

@@ -76,6 +76,7 @@ void wht_composer::add_front(bool second) {
     source.conj = p_.adjoint;
 
     bool from_x = !second;
+    const bool in_y = !second && begins_in_y();
     const auto way_but = [&](const wht_index_axis *matrix) {
         wht_way<wht_widen_tensors> way;
         if (halves_ && !from_x) way.push_back({2, {elements(), elements(), 0, 0, 0}});
@@ -83,7 +84,7 @@ void wht_composer::add_front(bool second) {
             if (&i == matrix) continue;
             const wht_axis &a = i.axis;
             way.push_back({a.length,
-                           {i.w_stride,
+                           {in_y ? a.y_stride : i.w_stride,
                             from_x ? source.gathers && a.transformed ? 0 : a.x_stride : i.w_stride,
                             source.signs ? a.signs_stride : 0,
                             source.diag != scalar::none ? a.*diag_stride : 0,
@@ -93,7 +94,8 @@ void wht_composer::add_front(bool second) {
     };
     const auto operands = [&] {
         return std::vector<operand>{from_x ? role_operand(PLAIT_X, false) : work(numbers, false),
-                                    work(numbers, true), role(PLAIT_SIGNS, source.signs),
+                                    in_y ? role_operand(PLAIT_Y, true) : work(numbers, true),
+                                    role(PLAIT_SIGNS, source.signs),
                                     role(diag, source.diag != scalar::none),
                                     role(PLAIT_OVERFLOW, p_.overflow, true)};
     };

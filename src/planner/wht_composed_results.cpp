@@ -93,7 +93,7 @@ void wht_composer::add_finish() {
         add_groups();
         walk(false, true, true);
     } else {
-        walk(sized, false, p_.stores && !in_y());
+        walk(sized, false, p_.stores && (!in_y() || side_in_y()));
     }
 }
 

@@ -97,6 +97,12 @@ verdict wht_cuda_built_for(const profile &device) {
                 device.cc_major, '.', device.cc_minor);
 }
 
+bool wht_cuda_starts_early(const step &one, const profile &device) {
+    constexpr int64_t short_pass_bytes = int64_t{32} << 20; // a few times as long as a launch
+    return waits_for_predecessors(device) && one.grid <= device.sms &&
+           one.bytes_read + one.bytes_written <= short_pass_bytes;
+}
+
 verdict wht_cuda_shared_rules(const problem &problem, const profile &device, wht_rows *r) {
     if (device.backend != PLAIT_CUDA) return "the device is no CUDA device";
     const verdict shape = wht_as_rows(problem, r);

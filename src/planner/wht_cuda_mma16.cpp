@@ -62,6 +62,10 @@ pipeline wht_cuda_mma16_build(const problem &p, const profile &device) {
     wht_as_rows(p, &r);
     wht_launch l{};
     wht_mma16_launch(r.x, r.y, r.log_n, vector_rows(r), &l);
+    wht_launch both{}; // the same sums by twice the warps
+    if (r.rows <= device.sms && wht_mma16_launch(r.x, r.y, r.log_n, vector_rows(r), &both, true) &&
+        both.smem_bytes <= device.smem_per_block)
+        l = both;
     wht_mma16_args args{};
     args.rows = r.rows;
     args.x_row_stride = r.x_stride;
@@ -78,6 +82,7 @@ pipeline wht_cuda_mma16_build(const problem &p, const profile &device) {
     one.bytes_read = r.x_bytes();
     one.bytes_written = r.y_bytes();
     one.flops = r.flops();
+    one.programmatic = wht_cuda_starts_early(one, device);
     pipeline out;
     out.steps.push_back(std::move(one));
     out.work.seal();

@@ -2,6 +2,7 @@
 
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
+#include "lib/cuda/wht/mma16_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_cuda_cost.h"
 
@@ -11,9 +12,6 @@
 namespace plait::impl {
 
 namespace {
-
-/// A pass over them takes a few times as long as a launch.
-constexpr int64_t short_pass_bytes = int64_t{32} << 20;
 
 constexpr int longest_columns = 12;
 constexpr int64_t most_launches = 4096;
@@ -100,10 +98,19 @@ bool wht_passes::launch_fits(const wht_launch &l) const {
     return l.smem_bytes <= device_.smem_per_block && l.threads <= device_.threads_per_sm;
 }
 
+bool wht_passes::first_on_tensor_cores(int log_block) const {
+    wht_launch l;
+    return !only(log_block) && r_.parts == 0 && log_block >= 14 &&
+           wht_mma16_launch(r_.x, block_y(log_block), log_block, true, &l) && launch_fits(l) &&
+           device_.runs_code_from(80);
+}
+
 bool wht_passes::block_launch(int log_block, wht_launch *l) const {
     const first_pass f = first(log_block);
-    return f.launches <= most_launches &&
-           wht_block_launch(r_.x, block_y(log_block), log_block, block_vector(f, log_block), l,
+    if (f.launches > most_launches) return false;
+    if (first_on_tensor_cores(log_block))
+        return wht_mma16_launch(r_.x, block_y(log_block), log_block, block_vector(f, log_block), l);
+    return wht_block_launch(r_.x, block_y(log_block), log_block, block_vector(f, log_block), l,
                             r_.parts) &&
            launch_fits(*l);
 }
@@ -181,8 +188,11 @@ cost wht_passes::price(const wht_split &s) const {
     wht_launch l;
     block_launch(s.log_block, &l);
     const scalar y = block_y(s.log_block);
+    const bool vector = block_vector(f, s.log_block);
     add_pass(sum, device_,
-             wht_cost::block_share(r_.x, y, s.log_block, block_vector(f, s.log_block)),
+             first_on_tensor_cores(s.log_block)
+                 ? wht_cost::mma16_share(s.log_block, vector)
+                 : wht_cost::block_share(r_.x, y, s.log_block, vector),
              elements * (scalar_bytes(r_.x) + scalar_bytes(y)),
              elements * (s.log_block - r_.parts + (s.count == 0 ? scaling : 0)), wide_,
              std::ceil(static_cast<double>(f.rows) / l.rows_per_tile), static_cast<int>(f.launches),
@@ -260,27 +270,29 @@ void wht_passes::add_block(pipeline &out, const wht_split &s, const operand &to,
     block_launch(s.log_block, &l);
     for (int64_t i = 0; i < f.launches; ++i) {
         step one;
-        one.kernel = "wht.block";
+        const bool on_tensor_cores = first_on_tensor_cores(s.log_block);
+        one.kernel = on_tensor_cores ? "wht.mma16" : "wht.block";
         one.variant = l.variant;
-        one.grid = wht_block_grid(l, f.rows, device_.sms);
+        one.grid = on_tensor_cores ? wht_mma16_grid(l, f.rows, device_.sms)
+                                   : wht_block_grid(l, f.rows, device_.sms);
         one.block = l.threads;
         one.smem_bytes = l.smem_bytes;
         one.operands = {role_operand(PLAIT_X, false, i * f.x_step * scalar_bytes(r_.x)), to};
         one.operands[1].offset = i * f.y_step * scalar_bytes(y);
-        wht_block_args args{};
-        args.rows = f.rows;
-        args.x_row_stride = f.x_stride;
-        args.y_row_stride = f.y_stride;
-        args.scale = scale;
-        one.args = step_args(args);
+        const auto fill = [&](auto args) {
+            args.rows = f.rows;
+            args.x_row_stride = f.x_stride;
+            args.y_row_stride = f.y_stride;
+            args.scale = scale;
+            return step_args(args);
+        };
+        one.args = on_tensor_cores ? fill(wht_mma16_args{}) : fill(wht_block_args{});
         const int64_t elements = f.rows << s.log_block;
         one.bytes_read = elements * scalar_bytes(r_.x);
         one.bytes_written = elements * scalar_bytes(y);
         one.flops = elements * (s.log_block - r_.parts + (scale != 1.0 ? 1 : 0));
-        // Many rows are better off with an empty device: early blocks crowd some SMs.
-        const bool few =
-            one.grid <= device_.sms && one.bytes_read + one.bytes_written <= short_pass_bytes;
-        one.programmatic = waits_for_predecessors(device_) && (few || !out.steps.empty());
+        one.programmatic = out.steps.empty() ? wht_cuda_starts_early(one, device_)
+                                             : waits_for_predecessors(device_);
         out.steps.push_back(std::move(one));
     }
 }

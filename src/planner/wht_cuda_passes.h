@@ -70,6 +70,8 @@ private:
     bool only(int log_block) const { return log_block == r_.log_n; }
     scalar block_y(int log_block) const { return only(log_block) ? r_.y : mid_.type; }
     bool block_vector(const first_pass &, int log_block) const;
+    /// 16-bit rows that wht.mma16 takes faster than wht.block, however they are aligned.
+    bool first_on_tensor_cores(int log_block) const;
     bool block_launch(int log_block, wht_launch *) const;
     bool columns_vector(bool last) const;
     bool columns_launch(int log_m, int log_inner, bool last, wht_launch *) const;

@@ -4,6 +4,7 @@
 //   wht.cuda.diagonal          wht.diagonal
 //   wht.cuda.block_e4m3        wht.block_e4m3
 //   wht.cuda.mma16_e4m3        wht.mma16_e4m3
+//   wht.cuda.mma16_narrow      wht.mma16_narrow
 //   wht.cuda.composed          wht.l2_reset, wht.clear, wht.rows_status, wht.chains, wht.widen,
 //                              wht.factor, wht.finish, wht.groups, and those of the others
 //   wht.cuda.block_factor      wht.block_factor
@@ -41,6 +42,9 @@ static const std::vector<candidate> table = {
      wht_cuda_block_e4m3_applicable, wht_cuda_block_e4m3_estimate, wht_cuda_block_e4m3_build},
     {"wht.cuda.mma16_e4m3", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_mma16_e4m3_applicable, wht_cuda_mma16_e4m3_estimate, wht_cuda_mma16_e4m3_build},
+    {"wht.cuda.mma16_narrow", 1, PLAIT_CUDA, narrowest::f32, true,
+     wht_cuda_mma16_narrow_applicable, wht_cuda_mma16_narrow_estimate,
+     wht_cuda_mma16_narrow_build},
     {"wht.cuda.composed", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_composed_applicable, wht_cuda_composed_estimate, wht_cuda_composed_build},
     {"wht.cuda.block_factor", 2, PLAIT_CUDA, narrowest::f32, true,

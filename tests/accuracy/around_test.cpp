@@ -209,7 +209,6 @@ TEST_CASE("around wht: diagonals on both sides, and between two transforms, of e
             if (wide && k > 14) continue;
             const int64_t n = int64_t{1} << log_n, rows = k < 10 ? 37 : k < 14 ? 3 : 1;
             std::string tail = forms[form++ % std::size(forms)];
-            if (half && tail.find("mid") != tail.npos) tail = ":scale=0.125:+signs+diag_in";
             // diagonals of a complex transform: complex, or real; rows without gaps, and with them
             const std::string options = tail + "+";
             if (form % 2 == 0 && x[0] == 'c')
@@ -224,6 +223,54 @@ TEST_CASE("around wht: diagonals on both sides, and between two transforms, of e
                       config().seed, r, &ran);
             if (on_device()) CHECK(ran.count("wht.cuda.diagonal") == 1);
         }
+}
+
+TEST_CASE("around wht: bits and bytes of every length, stored, sized and counted") {
+    rng r(config().seed);
+    const char *const forms[] = {"",
+                                 ":-y+amax",
+                                 ":+amax",
+                                 ":-y:hist=9.-40.8",
+                                 "",
+                                 ":hist=40.-60.3",
+                                 ":-y+amax:hist=7.-100.30",
+                                 ":+amax:amax.i64:hist=12.0.1"};
+    size_t form = 0;
+    for (int log_n = 7; log_n <= 15; ++log_n)
+        for (const std::string x : {"b1", "i8"})
+            for (int turn = 0; turn < 3; ++turn) {
+                const int64_t n = int64_t{1} << log_n, rows = log_n < 11 ? 37 : log_n < 14 ? 3 : 2;
+                std::string token = "wht:" + x + ":b" + std::to_string(rows) + ":n" +
+                                    std::to_string(n) + forms[form++ % std::size(forms)];
+                if (form % 3 == 0) token += ":x.s" + std::to_string(n + 8) + ".1";
+                std::set<std::string> ran;
+                check_one({token, n, r.pick({content::small, content::uniform})}, config().seed, r,
+                          &ran);
+                if (on_device()) CHECK(ran.count("wht.cuda.mma16_narrow") == 1);
+            }
+}
+
+TEST_CASE("around wht: diagonals in place, with gaps, strided axes, masks and sizes") {
+    rng r(config().seed);
+    const char *const diagonals[] = {"+diag+diag_in:y@x", "+diag+diag_in+diag_mid:y@x",
+                                     "+signs+diag_in:y@x", "+diag_in+amax:y@x",
+                                     "+diag_in+diag_mid+amax:y@x"};
+    for (const std::string shape : {"f32:b3:n256", "f64:b3:n32:b5", "c64:n512:bits=f3",
+                                    "f32:n8:b3:n16", "c128:b2:n24.h12s:b3", "f32:b2:n52.h52w"})
+        for (const char *adjoint : {":", ":adj:"})
+            for (const std::string diagonal : diagonals) {
+                const bool complex = shape[0] == 'c';
+                if (complex && diagonal.find("amax") != diagonal.npos) continue;
+                std::set<std::string> ran;
+                check_one({"wht:" + shape + adjoint + diagonal, 512,
+                           r.pick({content::small, content::uniform, content::infinite})},
+                          config().seed, r, &ran);
+                if (on_device()) CHECK(ran.count("wht.cuda.composed") == 1);
+            }
+    check_one({"wht:f32:b3:n64:adj:+diag_in:x.s66.1.a8:y.s66.1.a4@x", 64, content::uniform},
+              config().seed, r);
+    check_one({"wht:c64:b3:n64:+diag_in:x.s66.1:y.s66.1.a4@x", 64, content::uniform}, config().seed,
+              r);
 }
 
 TEST_CASE("around wht: the largest magnitude alone") {

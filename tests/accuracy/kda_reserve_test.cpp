@@ -50,33 +50,13 @@ void every_pair(const kda_call &call, const kda_inputs &in) {
     }
 }
 
-/// What kda.*.cuda.chunk64 takes; on the CPU also everything else.
-kda_call random_call(rng &r, bool packed) {
-    const bool narrow = on_device() || r.chance(0.5);
-    const plait_dtype q = narrow ? r.pick({PLAIT_BF16, PLAIT_F16}) : r.pick({PLAIT_F32, PLAIT_F64});
-    const int64_t length = r.pick<int64_t>({64, 65, 127, 129, 200});
-    const int64_t heads = r.between(1, 2), group = r.pick<int64_t>({1, 1, 2});
-    const int64_t k = narrow ? r.pick<int64_t>({32, 40, 64, 96, 128})
-                             : r.pick<int64_t>({3, 20, 33}),
-                  v = narrow ? r.pick<int64_t>({16, 20, 64, 72, 128})
-                             : r.pick<int64_t>({1, 12, 40});
-    kda_call c =
-        kda(PLAIT_BACKWARD, q, packed ? 1 : r.between(1, 2), length, heads, heads * group, k, v);
+/// Backward of what kernels for chunks take; on the CPU also of everything else.
+kda_call random_call(rng &r) {
+    kda_call c = random_kda_chunks(r, PLAIT_BACKWARD, 2000000);
+    if (!on_device() && r.chance(0.5)) do
+            c = random_kda(r, 60000);
+        while (!c.backward());
     c.reserve = true;
-    c.gate = r.pick({PLAIT_GATE_LOG, PLAIT_GATE_SOFTPLUS, PLAIT_GATE_BOUNDED});
-    if (c.gate == PLAIT_GATE_BOUNDED) c.lower_bound = r.pick({-5.0, -0.25});
-    if (c.gate != PLAIT_GATE_LOG && r.chance(0.5)) c.used.push_back(PLAIT_DT_BIAS);
-    if (r.chance(0.7)) c.eps = 1e-6;
-    if (r.chance(0.6)) c.beta_scale = 1;
-    if (r.chance(0.6)) c.used.push_back(PLAIT_STATE_IN);
-    if (r.chance(0.6)) c.used.push_back(PLAIT_STATE_OUT);
-    if (r.chance(0.5)) c.orientation = PLAIT_STATE_VK;
-    if (r.chance(0.5)) c.used.push_back(PLAIT_STATUS);
-    if (packed) c.varlen = {r.between(1, 6), length};
-    if (!on_device() && r.chance(0.2)) c.types[PLAIT_G] = PLAIT_F64;
-    if (!on_device() && r.chance(0.2)) c.types[PLAIT_DQ] = PLAIT_F64;
-    if (r.chance(0.3)) c.strides[PLAIT_Q] = c.packed(PLAIT_Q, 8);
-    if (r.chance(0.3)) c.strides[PLAIT_DV] = c.packed(PLAIT_DV, 8);
     return c;
 }
 
@@ -93,7 +73,7 @@ TEST_CASE("kda reserve: every writer with every reader, random problems") {
     const int items = config().small ? 8 : 40;
     for (int i = 0; i < items; ++i) {
         rng random(derive(config().seed, static_cast<uint64_t>(980000 + i)));
-        const kda_call c = random_call(random, i % 2 != 0);
+        const kda_call c = random_call(random);
         every_pair(c, random_inputs(c, random));
     }
 }

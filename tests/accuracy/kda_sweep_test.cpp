@@ -71,6 +71,16 @@ TEST_CASE("kda sweep: random problems of every form") {
     }
 }
 
+TEST_CASE("kda sweep: random problems in chunks") {
+    const int items = config().small || config().brief ? 12 : on_device() ? 160 : 40;
+    for (int i = 0; i < items; ++i) {
+        const uint64_t seed = derive(config().seed, static_cast<uint64_t>(920000 + i));
+        rng random(seed);
+        const auto direction = i % 2 ? PLAIT_BACKWARD : PLAIT_FORWARD;
+        check_one(seed, random_kda_chunks(random, direction, 3000000), random);
+    }
+}
+
 TEST_CASE("kda sweep: gates, betas, norms and states in every combination, V other than K") {
     int item = 0;
     for (const plait_direction direction : {PLAIT_FORWARD, PLAIT_BACKWARD})

@@ -238,6 +238,13 @@ TEST_CASE("wht: chosen rows, and what the adjoint makes of them") {
         {{PLAIT_X, x}, {PLAIT_Y, y}, {PLAIT_ROWS, narrow}, {PLAIT_STATUS, &status}});
     CHECK(status == 0);
     CHECK(y[2] == x[0] - x[1] + x[2] - x[3] - x[4] + x[5] - x[6] + x[7]);
+    // Without a transform no entry of ROWS is outside of one.
+    for (const char *token : {"wht:f32:b0:n8:rows=5:+status", "wht:f32:b2:n0:adj:rows=5:+status"}) {
+        status = -1;
+        run(token, {{PLAIT_X, x}, {PLAIT_Y, y}, {PLAIT_ROWS, rows}, {PLAIT_STATUS, &status}});
+        INFO(token);
+        CHECK(status == 0);
+    }
     // Columns: the transformed axis is the outer one.
     alignas(16) float columns[2 * n], few[2 * count];
     for (int j = 0; j < n; ++j)

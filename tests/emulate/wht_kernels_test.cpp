@@ -1,6 +1,7 @@
 // Every instantiation of the wht kernels, in every order, against the definition.
 #include "lib/cuda/kernel_table.h"
 #include "lib/cuda/wht/block_layout.h"
+#include "lib/cuda/wht/cluster64_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
@@ -104,9 +105,9 @@ void check_block(scalar x, scalar y, int log_n, bool vector, int parts = 0) {
     });
 }
 
-void check_mma16(scalar type, int log_n, bool vector) {
+void check_mma16(scalar type, int log_n, bool vector, bool both = false) {
     wht_launch l{};
-    REQUIRE(wht_mma16_launch(type, type, log_n, vector, &l));
+    REQUIRE(wht_mma16_launch(type, type, log_n, vector, &l, both));
     const int64_t n = int64_t{1} << log_n;
     // Two tiles, and one that is not full.
     const int64_t rows = l.rows_per_tile == 1 ? 3 : 2 * l.rows_per_tile + l.rows_per_tile / 2 + 1;
@@ -182,9 +183,7 @@ void check_kron_int8(scalar type, int log_n, int moduli) {
                  });
 }
 
-void check_cluster(scalar x, int log_n) {
-    wht_launch l{};
-    REQUIRE(wht_cluster_launch(x, log_n, &l));
+void check_cluster(const char *kernel, const wht_launch &l, scalar x, int log_n) {
     const int64_t n = int64_t{1} << log_n, rows = 3;
     wht_call c;
     c.x = dtype_of(x);
@@ -192,7 +191,7 @@ void check_cluster(scalar x, int log_n) {
     c.scale = -0.375;
     c.x_strides = {n + 16, 1};
     c.y_strides = {n + 8, 1};
-    check_kernel("wht.cluster", l, wht_cluster_grid(l, rows), c, [&](const void *px, void *py) {
+    check_kernel(kernel, l, wht_cluster_grid(l, rows), c, [&](const void *px, void *py) {
         return wht_cluster_args{
             px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
     });
@@ -286,6 +285,7 @@ TEST_CASE("emulated wht.mma16: every instantiation") {
     for (const scalar type : {scalar::f16, scalar::bf16})
         for (int k = 7; k <= 15; ++k)
             for (const bool vector : {true, false}) check_mma16(type, k, vector);
+    for (const scalar type : {scalar::f16, scalar::bf16}) check_mma16(type, 15, true, true);
 }
 
 TEST_CASE("emulated wht.kron_tf32: one and three terms") {
@@ -303,8 +303,21 @@ TEST_CASE("emulated wht.kron_int8: from one modulus to all") {
 
 TEST_CASE("emulated wht.cluster: every instantiation") {
     for (const scalar x : types)
+        for (int k = 0; k <= 20; ++k) {
+            wht_launch l{};
+            if (wht_cluster_launch(x, k, &l)) check_cluster("wht.cluster", l, x, k);
+        }
+}
+
+TEST_CASE("emulated wht.cluster64: every instantiation") {
+    for (const scalar x : {scalar::f32, scalar::f16})
         for (int k = 0; k <= 20; ++k)
-            if (wht_cluster_exists(x, k)) check_cluster(x, k);
+            for (int alt = 0; alt < 4; ++alt) {
+                wht_launch l{};
+                if (wht_cluster64_launch(x, k, &l, alt) &&
+                    cuda::find_kernel("wht.cluster64", l.variant))
+                    check_cluster("wht.cluster64", l, x, k);
+            }
 }
 
 TEST_CASE("emulated wht.columns_tiled: every instantiation") {

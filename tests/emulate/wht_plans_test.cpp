@@ -63,8 +63,8 @@ TEST_CASE("emulated plans: rows of every length and type, by every candidate") {
     }
     // These take no plain rows; each has a test of its own.
     const std::set<std::string> no_rows = {
-        "wht.cuda.columns", "wht.cuda.composed", "wht.cuda.block_e4m3",  "wht.cuda.mma16_e4m3",
-        "wht.cuda.fused",   "wht.cuda.diagonal", "wht.cuda.block_factor"};
+        "wht.cuda.columns", "wht.cuda.composed", "wht.cuda.block_e4m3",   "wht.cuda.mma16_e4m3",
+        "wht.cuda.fused",   "wht.cuda.diagonal", "wht.cuda.block_factor", "wht.cuda.mma16_narrow"};
     const desc_ptr any = desc_of(rows_call(random, PLAIT_F32, 1, 0));
     for (const candidate &c : candidates(context(), any.get(), PLAIT_MATH_DEFAULT))
         CHECK_MESSAGE(ran.count(c.name) == (c.name.find(".cuda.") != std::string::npos &&

@@ -12,6 +12,7 @@
 #include "lib/cuda/wht/kron_tf32_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_e4m3_layout.h"
+#include "lib/cuda/wht/mma16_narrow_layout.h"
 #include "tests/gpu/rows_runner.h"
 #include "tests/support/random_call.h"
 #include "tests/support/report.h"
@@ -220,6 +221,10 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                     if (wht_columns_tiled_launch(x, y, k, 40, vector, &l))
                         compiled.insert(std::string("wht.columns_tiled ") + l.variant);
                 }
+    for (const scalar x : {scalar::b1, scalar::i8})
+        for (int k = 0; k < 17; ++k)
+            if (wht_launch l; wht_mma16_narrow_launch(x, k, 0, &l))
+                compiled.insert(std::string("wht.mma16_narrow ") + l.variant);
     compiled.insert("wht.l2_reset u32");
     for (const char *one :
          {"wht.groups any", "wht.clear i64", "wht.chains i64", "wht.rows_status i32"})

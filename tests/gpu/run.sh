@@ -75,11 +75,13 @@ files_of() {
     conv1d_cases) echo '--source-file=*/accuracy/conv1d_cases_*' ;;
     conv1d_rules) echo '--source-file=*/accuracy/conv1d_f*,*/accuracy/conv1d_p*,*/accuracy/conv1d_s*,*/gpu/conv1d_*' ;;
     conv1d) echo "--source-file=$conv1d" ;;
+    kda_sweep) echo '--source-file=*/accuracy/kda_sweep_*' ;;
+    kda_rules) echo '--source-file=*/accuracy/kda_c*,*/accuracy/kda_f*,*/accuracy/kda_p*,*/accuracy/kda_r*,*/gpu/kda_*' ;;
     kda) echo "--source-file=$kda" ;;
     wht) echo "--source-file-exclude=$conv1d,$kda" ;;
     esac
 }
-parts=(quiet rows rules edges conv1d_cases conv1d_rules kda)
+parts=(quiet rows rules edges conv1d_cases conv1d_rules kda_sweep kda_rules)
 
 # run PART: its tests; a line of the record if they pass.
 run() {

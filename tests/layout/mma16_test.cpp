@@ -1,6 +1,7 @@
 // wht.mma16: operands of the matrix products, and every instantiated size, type and access width.
 #include "lib/cuda/common/mma_layout.h"
 #include "lib/cuda/wht/mma16_e4m3_layout.h"
+#include "lib/cuda/wht/mma16_narrow_layout.h"
 #include "tests/layout/tile_checks.h"
 
 #include <cstddef>
@@ -257,6 +258,30 @@ TEST_CASE("wht.mma16: launch data") {
     CHECK_FALSE(wht_mma16_launch(scalar::f16, scalar::bf16, 12, true, &l));
     CHECK_FALSE(wht_mma16_launch(scalar::f16, scalar::f16, 6, true, &l));
     CHECK_FALSE(wht_mma16_launch(scalar::bf16, scalar::bf16, 16, true, &l));
+}
+
+TEST_CASE("wht.mma16_narrow: launches, and counters behind the words of the exchange") {
+    int count = 0;
+    for (const scalar x : {scalar::b1, scalar::i8, scalar::i16, scalar::i32, scalar::f16})
+        for (int log_n = 0; log_n < 18; ++log_n) {
+            wht_launch l;
+            if (!wht_mma16_narrow_launch(x, log_n, 0, &l)) continue;
+            ++count;
+            const wht_mma16_config c = wht_mma16_narrow_config(log_n);
+            CHECK(l.smem_bytes == wht_mma16_smem_bytes(c));
+            CHECK(l.persistent);
+            const int64_t most = wht_mma16_narrow_counters / l.rows_per_tile;
+            wht_launch counting;
+            REQUIRE(wht_mma16_narrow_launch(x, log_n, most, &counting));
+            CHECK(counting.smem_bytes == l.smem_bytes + 4 * most * l.rows_per_tile);
+            CHECK(counting.smem_bytes <= 227 * 1024);
+            // Sums are exact in f32, and their integers are within the low bits of 1.5 * 2^23.
+            const int64_t largest = int64_t{x == scalar::i8 ? 128 : 1} << log_n;
+            CHECK(largest <= int64_t{1} << 22);
+            CHECK(2 * largest <= wht_mma16_narrow_reach);
+        }
+    CHECK(count == 2 * 9);
+    CHECK(sizeof(wht_mma16_narrow_args) <= 256);
 }
 
 TEST_CASE("wht.mma16_e4m3: what a group of results has in one warp, or in one block") {

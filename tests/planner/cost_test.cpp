@@ -378,6 +378,21 @@ TEST_CASE("the problems of all users have a plan on a large device") {
     CHECK(planned > 50);
 }
 
+TEST_CASE("in place no diagonal takes a second vector") {
+    wisdom none;
+    for (const char *token :
+         {"wht:c64:n8589934592:+diag+diag_in:y@x:diag.f32:diag_in.f32",
+          "wht:c64:n4294967296:adj:+diag+diag_in:y@x", "wht:c64:n4294967296:+diag_mid:y@x",
+          "wht:c64:n2147483648:+diag+diag_in+diag_mid:y@x",
+          "wht:c64:n2147483648:adj:+signs+diag+diag_in+diag_mid:y@x",
+          "wht:c64:n4294967296:bits=ff00ff00:+diag_in:y@x",
+          "wht:f64:b3:n8388608:b4:+diag_in:y@x"}) {
+        INFO(token);
+        CHECK(choose(problem_of(token), profile_named("h200"), {}, none, nullptr)
+                  .steps.work.bytes() == 0);
+    }
+}
+
 // A candidate that overlooks one of these would compute another transform.
 TEST_CASE("what stands around a transform is for the definition and for candidates with steps of "
           "their own") {
@@ -398,6 +413,9 @@ TEST_CASE("what stands around a transform is for the definition and for candidat
             const bool rows =
                 (name == "wht.cuda.block_e4m3" && contains(token, "y.e4m3")) ||
                 (name == "wht.cuda.mma16_e4m3" && contains(token, "wht:bf16:b4:n1024:y.e4m3")) ||
+                (name == "wht.cuda.mma16_narrow" &&
+                 (contains(token, "wht:i8:b4:n1024") || contains(token, "wht:b1:b4:n1024")) &&
+                 !contains(token, "y.f32")) ||
                 (name == "wht.cuda.diagonal" && contains(token, "+diag_"));
             const bool around = name == "wht.cpu.around";
             CHECK((v == "") ==

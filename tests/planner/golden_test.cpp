@@ -11,6 +11,7 @@
 #include "lib/cuda/wht/diagonal_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
 #include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/mma16_narrow_layout.h"
 #include "src/core/status.h"
 #include "src/core/text.h"
 #include "tests/planner/golden_text.h"
@@ -92,6 +93,12 @@ std::string arguments(const step &s) {
         const auto a = args_of<wht_block_e4m3_args>(s);
         return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
                     " log_group=", a.log_group, " scale=", a.scale);
+    }
+    if (s.kernel == "wht.mma16_narrow") {
+        const auto a = args_of<wht_mma16_narrow_args>(s);
+        return text("rows=", a.rows, " x_stride=", a.x_row_stride, " y_stride=", a.y_row_stride,
+                    " amax=", scalar_name(a.amax_type), " bins=", a.bins, " from=", a.first_bin,
+                    " width=", a.bin_width);
     }
     if (s.kernel == "wht.widen") {
         const auto a = args_of<wht_widen_args>(s);

@@ -90,6 +90,9 @@ struct kda_inputs {
 kda_inputs random_inputs(const kda_call &call, rng &random);
 /// Every feature; about `work` entries of states over all tokens.
 kda_call random_kda(rng &random, int64_t work);
+/// As kernels that work in chunks of tokens take it: 16-bit q, k and v, enough keys, values,
+/// tokens.
+kda_call random_kda_chunks(rng &random, plait_direction direction, int64_t work);
 
 /// Tokens from..to of each row.
 kda_array slice(const kda_array &a, int64_t from, int64_t to);

@@ -147,8 +147,10 @@ public:
         if (out.arrays.count(PLAIT_STATE_OUT)) put_state(S, out.arrays.at(PLAIT_STATE_OUT));
     }
 
-    /// Adds to `d`, in which DQ and DK are still those behind the norm.
-    void backward(std::map<plait_role, kda_array> &d) const {
+    /// Adds to `d`, in which DQ and DK are still those behind the norm. Returns the sum of the
+    /// squares of what elements of DBETA are sums of.
+    real backward(std::map<plait_role, kda_array> &d) const {
+        real squares = 0;
         std::vector<token> tokens;
         column S = state(PLAIT_STATE_IN);
         for (int64_t t = 0; t < s.length; ++t) {
@@ -167,15 +169,14 @@ public:
                     D[at(i, j)] += scale * x.q[size_t(i)] * dout;
                     du[size_t(j)] += D[at(i, j)] * x.k[size_t(i)];
                 }
-            real dbeta = 0;
+            // beta = bs sig(b): beta' = beta (1 - sig(b))
+            const real slope = c.beta_scale ? x.beta * sigmoid(-in[PLAIT_BETA].at(a, b, hv, 0)) : 1;
             for (int64_t j = 0; j < V; ++j) {
-                dbeta += du[size_t(j)] * x.e[size_t(j)];
+                const real term = slope * du[size_t(j)] * x.e[size_t(j)];
+                d[PLAIT_DBETA].at(a, b, hv, 0) += term;
+                squares += term * term;
                 d[PLAIT_DV].at(a, b, hv, j) += x.beta * du[size_t(j)];
             }
-            if (c.beta_scale) { // beta = bs sig(b): beta' = beta (1 - sig(b))
-                dbeta *= x.beta * sigmoid(-in[PLAIT_BETA].at(a, b, hv, 0));
-            }
-            d[PLAIT_DBETA].at(a, b, hv, 0) += dbeta;
             for (int64_t i = 0; i < K; ++i) {
                 real dk = 0, dg = 0;
                 for (int64_t j = 0; j < V; ++j) {
@@ -190,6 +191,7 @@ public:
             }
         }
         put_state(D, d[PLAIT_DSTATE_IN]);
+        return squares;
     }
 
 private:
@@ -260,7 +262,7 @@ kda_results kda_reference(const kda_call &c, const kda_inputs &in) {
             if (!c.backward())
                 one.forward(out);
             else if (s.live)
-                one.backward(d);
+                out.dbeta_terms += one.backward(d);
         }
     if (c.backward()) {
         norm_backward(c, in[PLAIT_Q], d[PLAIT_DQ]);

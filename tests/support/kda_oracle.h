@@ -9,6 +9,7 @@ namespace plait::test {
 struct kda_results {
     std::map<plait_role, kda_array> arrays; ///< every floating tensor that the call writes
     int32_t status = 0;
+    long double dbeta_terms = 0; ///< sum of squares of the terms of all elements of DBETA
 };
 
 /// What the call must give: O and STATE_OUT, or the gradients of sum(O * DO) + sum(STATE_OUT *

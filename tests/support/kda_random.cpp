@@ -169,6 +169,34 @@ kda_call random_kda(rng &r, int64_t work) {
     return c;
 }
 
+kda_call random_kda_chunks(rng &r, plait_direction direction, int64_t work) {
+    kda_call c;
+    c.direction = direction;
+    c.q = r.pick({PLAIT_BF16, PLAIT_F16});
+    c.heads = r.between(1, 2);
+    c.value_heads = c.heads * r.pick<int64_t>({1, 1, 2});
+    c.dim_k = r.pick<int64_t>({32, 40, 64, 72, 96, 128, 128});
+    c.dim_v = r.pick<int64_t>({16, 20, 64, 72, 96, 128, 128});
+    if (!c.backward() && r.chance(0.3)) c.dim_k = r.pick<int64_t>({136, 192});
+    if (!c.backward() && r.chance(0.3)) c.dim_v = r.pick<int64_t>({8, 136, 192, 256});
+    const int64_t most = work / (c.value_heads * c.dim_k * c.dim_v);
+    c.length = std::max<int64_t>(
+        64, std::min(most, r.pick<int64_t>({64, 65, 66, 79, 95, 127, 128, 129, 191, 200, 321})));
+    c.batch = r.pick<int64_t>({1, 1, 2});
+    if (r.chance(0.4)) {
+        c.batch = 1;
+        c.varlen = {r.between(1, 6), r.pick<int64_t>({c.length, c.length, 64, 70})};
+    }
+    features(r, c);
+    if (r.chance(0.7)) placement(r, c);
+    for (auto &[role, type] : c.types)
+        if (role == PLAIT_K || role == PLAIT_V)
+            type = r.pick({PLAIT_BF16, PLAIT_F16});
+        else if (type == PLAIT_F64)
+            type = PLAIT_F32;
+    return c;
+}
+
 kda_inputs random_inputs(const kda_call &c, rng &r) {
     kda_inputs in;
     if (c.varlen) in.offsets = random_offsets(c, r);

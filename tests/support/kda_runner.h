@@ -73,7 +73,8 @@ struct kda_verdict {
 /// float64 candidates: every element within its store's rounding and 1e-12 of the largest of its
 /// tensor. Others: the relative RMS of every tensor: 1e-5 for F32; with 16-bit data 4e-3, and 3e-3
 /// for gradients of gates, beta and parameters. Candidates whose operands are of 16 bits: 5e-3 for
-/// those of beta and DT_BIAS, 1e-2 for that of A_LOG, more where few values count; 4e-3 for DG,
+/// those of beta and DT_BIAS, 1e-2 for that of A_LOG, more where few values count, and against the
+/// terms of beta and A_LOG where those are larger than their sums; 4e-3 for DG,
 /// 5e-3 for a small one; 4e-3 for all else.
 kda_verdict judge(const kda_call &call, const kda_results &ref, const kda_outcome &out,
                   const candidate &by);

@@ -36,6 +36,7 @@ TEST_CASE("every contradiction has its sentence") {
          "blocks of 4 as one more batch axis (extents 11, 4); the nearest lengths are "
          "40 (h20w h40 h20p1) and 48 (h12p2 h12s); or a matrix of order 44 of your own "
          "(plait_wht_set_factor_order)"},
+        {"wht:f32:n9223372036854775807", "the nearest length is 8935141660703064064 (h124w)"},
         {"wht:f32:n3:b2", "an odd length has no blocks; the nearest lengths are 2 and 4"},
         {"wht:f32:n12.m5", "5 does not divide it; factors that fit: h12p2 h12s"},
         {"wht:f32:n36.m12", "extents[0]=36 is not 12 * 2^k, as factor=m12 needs: 36/12=3"},
@@ -55,9 +56,10 @@ TEST_CASE("every contradiction has its sentence") {
         {"wht:f32:b8:bits=3", "bits=0x3 needs exactly one transformed axis, and 0 are"},
         {"wht:f32:n24.h12s:bits=1", "bits=0x1 does not go with factor=h12s"},
         // types
-        {"wht:f32:n8:y.c64", "y: dtype=c64 does not go with x=f32; both from f16 bf16 f32 f64"},
+        {"wht:f32:n8:y.c64",
+         "y: dtype=c64 does not go with x=f32, whose y is f16 bf16 f32 f64 or e4m3"},
         {"wht:i32:n8:y.f32", "y: dtype=f32 does not go with x=i32"},
-        {"wht:c64:n8:y.f64", "y: dtype=f64 does not go with x=c64"},
+        {"wht:c64:n8:y.f64", "y: dtype=f64 does not go with x=c64, whose y is c64 or c128"},
         {"wht:f32:n8:y.i32", "y: dtype=i32 does not go with x=f32"},
         {"wht:i32:n8:scale=0.5",
          "scale=0.5 does not go with integers, which take 1 only; x is i32"},
@@ -71,7 +73,7 @@ TEST_CASE("every contradiction has its sentence") {
         {"wht:f32:n8:+overflow", "role=overflow is for integers, and x is f32"},
         {"wht:c64:n8:bound=1", "bound=1 is a promise about integers, and x is c64"},
         // around the transform: more in tests/api
-        {"wht:i8:n8:y.c64", "y: dtype=c64 does not go with x=i8"},
+        {"wht:i8:n8:y.c64", "y: dtype=c64 does not go with x=i8, whose y is i32 or i64"},
         {"wht:f32:n8:rows=3:y@x", "alias=y@x needs equal extents"},
         {"wht:f32:n8:+amax:amax.i64", "amax: dtype=i64 does not go with y=f32"},
         {"wht:i32:n8:+amax:amax.f32", "amax: dtype=f32 does not go with y=i32"},

@@ -282,9 +282,11 @@ void expand_matrices(const wht_ref_args &args) {
     }
 }
 
-/// 1 + the number of the first entry of ROWS that is no place of the transform, else 0.
+/// 1 + the number of the first entry of ROWS that is no place of the transform, else 0; 0 too where
+/// there is no transform, whose places nobody knows.
 int32_t rows_status(const wht_ref_args &args) {
     const wht_problem &p = args.problem;
+    if (wht_ref_transforms(p) == 0 || wht_ref_points(p) == 0) return 0;
     const transform<double> places{args, p, wht_ref_points(p), nullptr, nullptr};
     for (int64_t r = 0; r < p.rows; ++r)
         if (places.place(r) < 0)

@@ -84,4 +84,10 @@ PLAIT_HD constexpr bool kda64_meet(int upper_number, int lower_number, int b) {
     return upper_number >> b == lower_number >> b;
 }
 
+/// Variants `near`: gates by which 16 tokens decay by at most e^-80, so that one product serves all
+/// pairs within them.
+constexpr bool kda64_near(const kda_problem &p) {
+    return p.gate == kda_gate::bounded && p.lower_bound >= -5;
+}
+
 } // namespace plait::impl

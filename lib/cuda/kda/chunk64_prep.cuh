@@ -6,15 +6,14 @@
 //            of the totals that warps leave in shared memory
 //   pairs    levels of 1, 2, 4 rows by each warp alone, those of 8, 16, 32 across: factors as bf16
 //            to shared memory, products on tensor cores, F as f32 and A as bf16 from there
-//   near     variants for gates bounded by -5: one product for eight rows, of the decays within
-//            the warp and their reciprocals, below e^40, whose rounding is no worse
+//   near     variants for gates bounded by -5: chunk64_near.cuh
 //   inverse  f32: 16 rows by substitution, the rest by products of operands in two parts
 //   reserve  records are what backward reads of one: forward then puts them there, and its header
 //   traffic  keys = 128, 16-bit: reads 48 KiB (GVA: q and k again for each value head), writes 65
 //            KiB; at 4.2 TB/s 27 ns for a chunk and head on a whole device
 //   bound    instructions and what they wait for: 25 000 of warps for a chunk and head with keys =
-//            128, of which an H200 issued 2.2 a cycle and SM; `near` 20 100, of which it issues 1.9
-//            where blocks run; two blocks of an SM hide each other's barriers
+//            128, of which an H200 issued 2.2 a cycle and SM; two blocks of an SM hide each other's
+//            barriers
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -96,9 +95,9 @@ __device__ __forceinline__ void kda64_put_squares(char *shared, char *record, in
     }
 }
 
-/// Q: the type of q. Bounded: gates within kda64_near. More than 128 keys and f32 take more
+/// Q: the type of q. More than 128 keys and f32 take more
 /// registers than two blocks of an SM leave each other.
-template <int Keys, scalar Q, bool Bounded>
+template <int Keys, scalar Q>
 __global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != scalar::f32 ? 2 : 1)
     kda_chunk64_prep(const __grid_constant__ kda_chunk64_prep_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -118,7 +117,7 @@ __global__ void __launch_bounds__(32 * kda64_prep_warps, Keys <= 128 && Q != sca
         if (at.rows <= 0) continue; // all threads
         char *record = a.records + int64_t{block} * kda64_record_of(Keys).bytes;
         __syncwarp(); // as for the others: a barrier among elements
-        kda64_elements<Keys, Q, Bounded>(a, at, hv, shared, record);
+        kda64_elements<Keys, Q>(a, at, hv, shared, record);
         __syncthreads(); // factors and pairs of single warps are written
         const int self = kda64_anew(static_cast<int>(threadIdx.x));
         const int warp = self >> 5, lane = kda64_lane_anew();

@@ -59,7 +59,7 @@ __device__ __forceinline__ void kda64_put_floats(float *to, int lane, const kda6
 }
 
 /// e^g and words of beta of this warp's rows. `loads`: what else is to be on its way meanwhile.
-template <int Keys, bool Bounded, class Loads>
+template <int Keys, class Loads>
 __device__ __forceinline__ float kda64_take_gates(const kda_chunk64_prep_args &a,
                                                   const kda64_source<Keys> &from,
                                                   const kda_chunk_place &at, int64_t hv, int row,
@@ -86,8 +86,7 @@ __device__ __forceinline__ float kda64_take_gates(const kda_chunk64_prep_args &a
     kda64_lane<Keys> bias;
 #pragma unroll
     for (int j = 0; j < each; ++j) bias[j] = kda_widen(biases[j], p.dt_bias.type);
-    kda64_gates<Keys, Bounded>(p, p.a_log.used() ? expf(kda_widen(rate, p.a_log.type)) : 1.0f, bias,
-                               e);
+    kda64_gates<Keys>(p, p.a_log.used() ? expf(kda_widen(rate, p.a_log.type)) : 1.0f, bias, e);
     if (from.left < 8 || p.dim_k != Keys) {
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
@@ -164,60 +163,8 @@ kda64_rows_by_levels(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
     }
 }
 
-/// The same of gates within kda64_near, e the decays within the warp: these and
-/// their reciprocals, below e^40, are the factors of all pairs within eight rows; those of rows as
-/// lower ones are products of both.
+/// S: the type of q.
 template <int Keys, scalar S>
-__device__ __forceinline__ void
-kda64_rows_by_border(const kda64_rows_q<Keys, S> &q, kda64_lane<Keys> (&k)[8],
-                     kda64_lane<Keys> (&e)[8], char *shared, char *kr, int warp, int lane, int at,
-                     int place, kda64_lane<Keys> (&x)[8], kda64_lane<Keys> &run) {
-    constexpr int eight = 8 * kda64_row_bytes<Keys>;
-    const auto *totals =
-        reinterpret_cast<const float *>(shared + kda64_prep_shared_of(Keys).totals);
-    char *lower = kda64_factors_of<Keys>(shared, 5, warp) + 2 * eight;
-    char *upper = kda64_factors_of<Keys>(shared, warp & 1 ? 3 : 5, warp);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        q.row(i, x[i]);
-        kda64_times<Keys>(x[i], e[i]);
-        kda64_put_row<Keys>(upper + eight, at, i, x[i]);
-#pragma unroll
-        for (int j = 0; j < Keys / 32; ++j) {
-            const float by = kda64_reciprocal(e[i][j]);
-            e[i][j] *= k[i][j];
-            k[i][j] *= by;
-        }
-        kda64_put_row<Keys>(upper, at, i, e[i]);
-        kda64_put_row<Keys>(lower, at, i, k[i]);
-    }
-    __syncwarp(); // factors and scales are written
-    float d[mma_items_d] = {};
-    kda64_meet_tiles<Keys>(upper, lower, lane, d);
-    kda64_put_near_all(d, warp, lane, kda64_squares_of<Keys>(shared));
-    __syncwarp(); // factors are read
-    int other = warp;
-    kda64_ones<Keys>(run);
-    kda64_pass<Keys>(totals, lane, 1, 1, other, run);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) kda64_times<Keys>(k[i], run);
-    kda64_ones<Keys>(run);
-    if (!(warp & 1)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 3, warp), at);
-    kda64_pass<Keys>(totals, lane, ~warp & 1, 1, other, run);
-    if (!(warp & 2)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 4, warp), at, run);
-    kda64_pass<Keys>(totals, lane, ~warp & 2, 1, other, run);
-    if (!(warp & 4)) kda64_put_rows<Keys>(k, kda64_factors_of<Keys>(shared, 5, warp), at, run);
-    kda64_pass<Keys>(totals, lane, ~warp & 4, 1, other, run);
-    kda64_put_rows<Keys, kda64_into::record>(k, kr, place, run);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) kda64_copy<Keys>(k[i], e[i]);
-    other = warp - 1;
-    kda64_ones<Keys>(run);
-    kda64_pass<Keys>(totals, lane, warp & 1, -1, other, run);
-}
-
-/// S: the type of q. Bounded: gates within kda64_near.
-template <int Keys, scalar S, bool Bounded>
 __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
                                                const kda_chunk_place &at, int64_t hv, char *shared,
                                                char *record) {
@@ -237,7 +184,7 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
                                        dim_k, a.wide_k};
     kda64_lane<Keys> k[8], e[8], run;
     uint32_t words[8][Keys / 64];
-    const float beta = kda64_take_gates<Keys, Bounded>(
+    const float beta = kda64_take_gates<Keys>(
         a, {p.g, a.in.g, kda_at(p.g, at.row, token, hv), lane, left, dim_k, a.wide_g}, at, hv,
         8 * warp,
         [&] {
@@ -245,18 +192,12 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
             q.load();
         },
         e);
-    if constexpr (Bounded) {
+    // In an order of its own: products that others share would wait in registers for them.
+    constexpr int order[] = {0, 2, 5, 7, 1, 4, 6, 3};
+    kda64_copy<Keys>(run, e[order[0]]);
 #pragma unroll
-        for (int i = 1; i < 8; ++i) kda64_times<Keys>(e[i], e[i - 1]);
-        kda64_put_floats<Keys>(totals + warp * Keys, lane, e[7]);
-    } else {
-        // In an order of its own: products that others share would wait in registers for them.
-        constexpr int order[] = {0, 2, 5, 7, 1, 4, 6, 3};
-        kda64_copy<Keys>(run, e[order[0]]);
-#pragma unroll
-        for (int i = 1; i < 8; ++i) kda64_times<Keys>(run, e[order[i]]);
-        kda64_put_floats<Keys>(totals + warp * Keys, lane, run);
-    }
+    for (int i = 1; i < 8; ++i) kda64_times<Keys>(run, e[order[i]]);
+    kda64_put_floats<Keys>(totals + warp * Keys, lane, run);
     if (lane < 8) {
         reinterpret_cast<float *>(shared + s.beta)[8 * warp + lane] = beta;
         reinterpret_cast<float *>(record + r.beta)[8 * warp + lane] = beta;
@@ -268,10 +209,7 @@ __device__ __forceinline__ void kda64_elements(const kda_chunk64_prep_args &a,
     const int place = kda64_at(Keys, 0, kda64_channel(Keys, lane, 0));
     char *kr = record + r.kr + kda64_tile_bytes(8 * warp, Keys);
     kda64_lane<Keys> x[8];
-    if constexpr (Bounded)
-        kda64_rows_by_border<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
-    else
-        kda64_rows_by_levels<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
+    kda64_rows_by_levels<Keys, S>(q, k, e, shared, kr, warp, lane, at_factor, place, x, run);
     // Rows as upper ones, their decays from borders before them.
     int other = warp - 1 - (warp & 1);
     if (warp & 2) {

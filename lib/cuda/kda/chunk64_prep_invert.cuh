@@ -7,23 +7,29 @@
 
 namespace plait::impl::cuda {
 
-/// The triangle of 16 rows at its place in f becomes its inverse. A half warp has a triangle, a
-/// lane a column.
-__device__ __forceinline__ void kda64_invert_triangle(float *triangle, int column) {
-    float x[16];
+/// A column of the inverse of a triangle of 16 rows. Pitch: floats of a row.
+template <int Pitch>
+__device__ __forceinline__ void kda64_substitute(const float *triangle, int column,
+                                                 float (&x)[16]) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) x[i] = i == column ? 1.0f : 0.0f;
 #pragma unroll
     for (int m = 0; m < 16; m += 4) {
 #pragma unroll
         for (int i = m + 1; i < 16; ++i) {
-            const float4 l = *reinterpret_cast<const float4 *>(triangle + i * kda64_f_pitch + m);
+            const float4 l = *reinterpret_cast<const float4 *>(triangle + i * Pitch + m);
             x[i] = __fmaf_rn(-l.x, x[m], x[i]);
             if (i > m + 1) x[i] = __fmaf_rn(-l.y, x[m + 1], x[i]);
             if (i > m + 2) x[i] = __fmaf_rn(-l.z, x[m + 2], x[i]);
             if (i > m + 3) x[i] = __fmaf_rn(-l.w, x[m + 3], x[i]);
         }
     }
+}
+
+/// The triangle at its place in f becomes its inverse. A half warp has a triangle, a lane a column.
+__device__ __forceinline__ void kda64_invert_triangle(float *triangle, int column) {
+    float x[16];
+    kda64_substitute<kda64_f_pitch>(triangle, column, x);
     __syncwarp(); // the triangle is read
 #pragma unroll
     for (int i = 0; i < 16; ++i) triangle[i * kda64_f_pitch + column] = x[i];
@@ -37,7 +43,7 @@ __device__ __forceinline__ void kda64_split(float x, float y, uint32_t &word, ui
     rest = round_pair<scalar::bf16>(x - low, y - high);
 }
 
-/// d += a b^T for 16 rows at b of f, a in two parts.
+/// d += a b^T for 16 rows at b, a in two parts.
 __device__ __forceinline__ void kda64_multiply_split(const uint32_t (&a)[4],
                                                      const uint32_t (&a_rest)[4], const float *b,
                                                      int lane, float (&d)[2][mma_items_d]) {
@@ -57,7 +63,8 @@ __device__ __forceinline__ void kda64_multiply_split(const uint32_t (&a)[4],
 }
 
 /// Columns 16 q ... of M below their triangle, to the tile m; f has L and, on the diagonal,
-/// inverses. A warp has them transposed, so that each sum is at once A of the next product: M_r^T =
+/// inverses. A warp has them transposed, so that each sum is at once A of the next
+/// product: M_r^T =
 /// - (sum over rows q .. r - 1 of M_c^T L_rc^T) M_rr^T.
 __device__ __forceinline__ void kda64_invert_columns(const float *f, char *m, int q, int lane) {
     uint32_t y[3][4] = {}, rest[3][4] = {};

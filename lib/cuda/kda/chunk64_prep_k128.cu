@@ -1,5 +1,6 @@
 // kda.chunk64_prep for up to 128 keys.
 #include "lib/cuda/common/kernel_entry.cuh"
+#include "lib/cuda/kda/chunk64_near.cuh"
 #include "lib/cuda/kda/chunk64_prep.cuh"
 #include "lib/cuda/kernel_list.h"
 
@@ -7,17 +8,17 @@ namespace plait::impl::cuda {
 
 kernel_list list_kda_chunk64_prep_k128() {
     static const kernel_entry entries[] = {
-        make_kernel_entry<&kda_chunk64_prep<128, scalar::bf16, true>>("kda.chunk64_prep",
+        make_kernel_entry<&kda_chunk64_near<128, scalar::bf16, true>>("kda.chunk64_prep",
                                                                       "k128.near"),
-        make_kernel_entry<&kda_chunk64_prep<128, scalar::bf16, false>>("kda.chunk64_prep", "k128"),
-        make_kernel_entry<&kda_chunk64_prep<128, scalar::f16, true>>("kda.chunk64_prep",
+        make_kernel_entry<&kda_chunk64_near<128, scalar::bf16, false>>("kda.chunk64_prep",
+                                                                       "k128.levels"),
+        make_kernel_entry<&kda_chunk64_prep<128, scalar::bf16>>("kda.chunk64_prep", "k128"),
+        make_kernel_entry<&kda_chunk64_near<128, scalar::f16, true>>("kda.chunk64_prep",
                                                                      "k128.near.f16"),
-        make_kernel_entry<&kda_chunk64_prep<128, scalar::f16, false>>("kda.chunk64_prep",
-                                                                      "k128.f16"),
-        make_kernel_entry<&kda_chunk64_prep<128, scalar::f32, true>>("kda.chunk64_prep",
-                                                                     "k128.near.f32"),
-        make_kernel_entry<&kda_chunk64_prep<128, scalar::f32, false>>("kda.chunk64_prep",
-                                                                      "k128.f32"),
+        make_kernel_entry<&kda_chunk64_near<128, scalar::f16, false>>("kda.chunk64_prep",
+                                                                      "k128.levels.f16"),
+        make_kernel_entry<&kda_chunk64_prep<128, scalar::f16>>("kda.chunk64_prep", "k128.f16"),
+        make_kernel_entry<&kda_chunk64_prep<128, scalar::f32>>("kda.chunk64_prep", "k128.f32"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

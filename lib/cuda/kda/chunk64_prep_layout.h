@@ -4,8 +4,6 @@
 #include "lib/cuda/kda/chunk64_layout.h"
 #include "lib/cuda/kda/common_layout.h"
 
-#include <algorithm>
-
 namespace plait::impl {
 
 /// What every kernel that recomputes gates and norms reads; the head of its arguments.
@@ -26,6 +24,7 @@ struct kda_chunk64_prep_args {
     int32_t group;               ///< value heads that share one head of q and k
     float least_beta;            ///< what a smaller one is replaced by
     bool wide_q, wide_k, wide_g; ///< four channels from each multiple of four on: one access
+    bool wide_bias;              ///< the same of DT_BIAS, f32
 };
 
 constexpr int kda64_prep_warps = 8;
@@ -87,32 +86,6 @@ constexpr bool kda64_fours(const kda_problem &p, const kda_view &v, int64_t head
     const auto fits = [](int64_t extent, int64_t stride) { return extent <= 1 || stride % 4 == 0; };
     return v.c == 1 && v.align >= (kda_is_half(v.type) ? 8 : 16) && p.dim_k % 4 == 0 &&
            fits(p.batch, v.b) && fits(p.length, v.t) && fits(heads, v.h);
-}
-
-/// Variants `near`: gates by which eight tokens decay by at most e^-40, so that a border of eight
-/// rows serves all pairs within them: factors of lower rows above 1, but far from overflow.
-constexpr bool kda64_near(const kda_problem &p) {
-    return p.gate == kda_gate::bounded && p.lower_bound >= -5;
-}
-
-/// Blocks for all SMs, two on each, walk: while three warps of a block invert, the others take up
-/// what follows.
-inline kda_launch kda_chunk64_prep_launch(kda_chunk64_prep_args &a, int sms) {
-    const int keys = kda64_keys(a.p.dim_k);
-    a.blocks = kda_chunk_slots(a.p, kda64_rows) * a.p.value_heads;
-    a.group = static_cast<int32_t>(a.p.group());
-    a.wide_q = kda64_fours(a.p, a.p.q, a.p.heads);
-    a.wide_k = kda64_fours(a.p, a.p.k, a.p.heads);
-    a.wide_g = kda64_fours(a.p, a.p.g, a.p.value_heads);
-    kda_launch l{"", 32 * kda64_prep_warps, kda_grid(std::min<int64_t>(a.blocks, 2 * int64_t{sms})),
-                 kda64_prep_shared_of(keys).bytes};
-    int at = kda64_name(l.variant, keys);
-    if (kda64_near(a.p))
-        for (const char *c = ".near"; *c != 0; ++c) l.variant[at++] = *c;
-    const char *type = a.p.q.type == scalar::f32 ? ".f32" : a.p.q.type == scalar::f16 ? ".f16" : "";
-    for (const char *c = type; *c != 0; ++c) l.variant[at++] = *c;
-    l.variant[at] = 0;
-    return l;
 }
 
 } // namespace plait::impl

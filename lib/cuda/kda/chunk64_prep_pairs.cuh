@@ -225,21 +225,4 @@ __device__ __forceinline__ void kda64_put_near(const float (&d)[mma_items_d], in
     }
 }
 
-/// The same of all pairs within eight rows at once.
-__device__ __forceinline__ void kda64_put_near_all(const float (&d)[mma_items_d], int warp,
-                                                   int lane, const kda64_squares &to) {
-    const int upper = lane >> 2, lower = lane % 4 * 2, i = 8 * warp + upper, j = 8 * warp + lower;
-    if (upper <= lower) return;
-    const float by_k = to.beta[i], by_q = to.scales[i];
-    to.f[i * kda64_f_pitch + j] = by_k * d[0];
-    const uint32_t both = round_pair<scalar::bf16>(by_q * d[2], by_q * d[3]);
-    char *a = to.a + kda64_at(64, i, j);
-    if (upper > lower + 1) {
-        to.f[i * kda64_f_pitch + j + 1] = by_k * d[1];
-        *reinterpret_cast<uint32_t *>(a) = both;
-    } else {
-        *reinterpret_cast<uint16_t *>(a) = static_cast<uint16_t>(both); // beside the diagonal
-    }
-}
-
 } // namespace plait::impl::cuda

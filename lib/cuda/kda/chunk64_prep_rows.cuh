@@ -42,12 +42,12 @@ __device__ __forceinline__ float kda64_log2_1p(float t) {
 constexpr float kda64_log2_e = 1.44269504f;
 
 /// x = G + bias to e^g for all elements.
-template <int Keys, bool Bounded>
+template <int Keys>
 __device__ __forceinline__ void kda64_gates(const kda_problem &p, float rate,
                                             const kda64_lane<Keys> &bias,
                                             kda64_lane<Keys> (&x)[8]) {
     constexpr int each = Keys / 32;
-    if (Bounded || p.gate == kda_gate::bounded) {
+    if (p.gate == kda_gate::bounded) {
         const float by = -rate * kda64_log2_e;
         const float bound = static_cast<float>(p.lower_bound) * kda64_log2_e;
 #pragma unroll

@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
         if constexpr (!c.ahead) raw.template load<0, loads>(raw.begin(args, row, rank));
         if (threadIdx.x == 0) {
             counter_expect(counter, wht_cluster_kept_bytes(c));
-            wht_cluster_prefetch<Case>(args, row, step, rank);
+            if (!c.ahead) wht_cluster_prefetch<Case>(args, row, step, rank);
         }
         raw.widen(a);
         transform_tiles<Case>(a, shared, row != first);
@@ -177,6 +177,8 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
         const int64_t next = row + step < args.rows ? row + step : row;
         wht_cluster_send_from<Case, 0>(rank, thread, a, kept, counter, raw.begin(args, next, rank),
                                        raw);
+        // not earlier: L2 gives up what is asked for long before it is loaded
+        if (c.ahead && threadIdx.x == 0) wht_cluster_prefetch<Case>(args, row, step, rank);
         counter_wait(counter, parity);
         parity ^= 1;
         wht_cluster_finish<Case>(args, row, rank, scale, kept);

@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(tile_threads(Case::config().tile), Case::confi
 }
 
 template <scalar S, int LogN, int Parts, bool Mid> kernel_entry wht_diagonal_entry() {
-    static_assert(wht_diagonal_exists(S, LogN, Parts, Mid),
+    static_assert(wht_diagonal_exists(S, LogN, Parts),
                   "the planner would not find this instantiation");
     static constexpr variant_name name = wht_diagonal_variant(S, LogN, Parts, Mid);
     return make_kernel_entry<&wht_diagonal<wht_diagonal_case<S, LogN, Parts, Mid>>>("wht.diagonal",

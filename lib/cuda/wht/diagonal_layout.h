@@ -30,11 +30,10 @@ struct wht_diagonal_args {
     bool vector[2]; ///< 16-byte bases and strides of x, of y; else single elements
 };
 
-/// `parts` is 1 for complex rows, which `log_n` counts as real elements. 16-bit numbers would be
-/// rounded between two transforms by every other candidate: no such kernel.
-constexpr bool wht_diagonal_exists(scalar x, int log_n, int parts, bool mid) {
-    if (!wht_fused_exists(x, log_n) || (mid && wht_is_half(x))) return false;
-    return parts == 0 || x == scalar::f32 || x == scalar::f64;
+/// `parts` is 1 for complex rows, which `log_n` counts as real elements.
+constexpr bool wht_diagonal_exists(scalar x, int log_n, int parts) {
+    return wht_fused_exists(x, log_n) &&
+           (parts == 0 || x == scalar::f32 || x == scalar::f64);
 }
 
 PLAIT_HD constexpr wht_block_config wht_diagonal_config_of(scalar x, int log_n, int parts) {
@@ -55,7 +54,7 @@ constexpr variant_name wht_diagonal_variant(scalar x, int log_n, int parts, bool
 }
 
 inline bool wht_diagonal_launch(scalar x, int log_n, int parts, bool mid, wht_launch *out) {
-    if (!wht_diagonal_exists(x, log_n, parts, mid)) return false;
+    if (!wht_diagonal_exists(x, log_n, parts)) return false;
     const wht_block_config c = wht_diagonal_config_of(x, log_n, parts);
     *out = wht_block_launch_of(c, wht_diagonal_variant(x, log_n, parts, mid));
     return true;

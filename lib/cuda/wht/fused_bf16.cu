@@ -8,9 +8,9 @@ namespace plait::impl::cuda {
 
 template <int... N> static kernel_list list(std::integer_sequence<int, N...>) {
     constexpr scalar t = scalar::bf16;
-    static const kernel_entry entries[] = {wht_fused_entry<t, N + 3, false>()...,
-                                           wht_fused_entry<t, N + 3, true>()...,
-                                           wht_diagonal_entry<t, N + 3, 0, false>()...};
+    static const kernel_entry entries[] = {
+        wht_fused_entry<t, N + 3, false>()..., wht_fused_entry<t, N + 3, true>()...,
+        wht_diagonal_entry<t, N + 3, 0, false>()..., wht_diagonal_entry<t, N + 3, 0, true>()...};
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }
 

@@ -13,15 +13,19 @@
 #pragma once
 
 #include "lib/cuda/common/async_copy.cuh"
+#include "lib/cuda/common/cluster.cuh"
 #include "lib/cuda/common/mma.cuh"
+#include "lib/cuda/common/predecessor.cuh"
 #include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/wht/mma16_layout.h"
+#include "lib/cuda/wht/mma16_widen.cuh"
 
 namespace plait::impl::cuda {
 
-template <scalar S, int LogN, bool Vector> struct wht_mma16_case {
+template <scalar S, int LogN, bool Vector, bool Both = false> struct wht_mma16_case {
+    static constexpr scalar source = S; ///< stored type of X
     PLAIT_HD static constexpr wht_mma16_config config() {
-        return wht_mma16_config_of(S, LogN, Vector);
+        return wht_mma16_config_of(S, LogN, Vector, Both);
     }
 };
 
@@ -53,7 +57,16 @@ __device__ __forceinline__ void wht_mma16_fill(const wht_mma16_args &args, int64
     const int64_t first = tile * wht_mma16_rows_per_tile(c);
     const uint32_t start = static_cast<uint32_t>(half << c.log_part | warp << wht_mma16_log_chunk);
     const auto *x = static_cast<const uint16_t *>(args.x) + first * args.x_row_stride + start;
-    if constexpr (c.vector) {
+    if constexpr (Case::source != c.type) {
+#pragma unroll
+        for (int i = 0; i < wht_mma16_copies; ++i) {
+            const uint32_t at = wht_mma16_copy(lane, i);
+            if (!wht_mma16_present(c, args.rows - first, at)) break;
+            *reinterpret_cast<uint4 *>(chunk + 2 * at) = wht_mma16_widened<Case::source>(
+                args.x,
+                first * args.x_row_stride + start + wht_mma16_offset(c, at, args.x_row_stride));
+        }
+    } else if constexpr (c.vector) {
 #pragma unroll
         for (int i = 0; i < wht_mma16_copies; ++i) {
             const uint32_t at = wht_mma16_copy(lane, i);
@@ -168,9 +181,13 @@ __device__ __forceinline__ void wht_mma16_store(const wht_mma16_args &args, int6
     }
 }
 
+/// The warps of a part meet.
 template <class Case> __device__ __forceinline__ void wht_mma16_barrier() {
     if constexpr (Case::config().log_warps == 0) {
         __syncwarp();
+    } else if constexpr (Case::config().both) {
+        constexpr int warps = wht_mma16_warps(Case::config());
+        part_barrier(1 + warps + static_cast<int>(threadIdx.x) / (32 * warps), 32 * warps);
     } else {
         __syncthreads();
     }
@@ -184,7 +201,7 @@ __device__ __forceinline__ void wht_mma16_exchange(int warp, int lane, float *wo
     constexpr wht_mma16_config c = Case::config();
     const uint32_t made = wht_mma16_product_thread(warp, lane);
     const uint32_t thread = wht_mma16_store_thread(warp, lane);
-    if constexpr (c.halves == 2) {
+    if constexpr (c.halves == 2 && !c.both) {
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
             wht_mma16_barrier<Case>(); // the words before are read
@@ -274,19 +291,20 @@ __device__ __forceinline__ void wht_mma16_fill_tile(const wht_mma16_args &args, 
     async_commit();
 }
 
-/// Transforms the tiles of this block: store(tile, half, warp, lane, words, a) for each part.
+/// Transforms the tiles of this block from `first` on: store(tile, half, warp, lane, words, a) for
+/// each part.
 /// `Ahead`: blocks walk, and a warp fills its chunk again as soon as the products have read it.
 template <class Case, bool Ahead, class Store>
-__device__ __forceinline__ void wht_mma16_walk(const wht_mma16_args &args, char *shared,
-                                               Store store) {
+__device__ __forceinline__ void wht_mma16_walk(const wht_mma16_args &args, int64_t first,
+                                               char *shared, Store store) {
     constexpr wht_mma16_config c = Case::config();
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     char *chunk = shared + (2 * warp << wht_mma16_log_chunk);
     auto *words = reinterpret_cast<float *>(shared + wht_mma16_raw_bytes(c));
     const wht_mma16_signs signs = wht_mma16_signs_of<Case>(lane);
     const int64_t tiles = (args.rows - 1) / wht_mma16_rows_per_tile(c) + 1;
-    if (Ahead && blockIdx.x < tiles) wht_mma16_fill_tile<Case>(args, blockIdx.x, warp, lane, chunk);
-    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    if (Ahead && first < tiles) wht_mma16_fill_tile<Case>(args, first, warp, lane, chunk);
+    for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
         if constexpr (!Ahead) wht_mma16_fill_tile<Case>(args, tile, warp, lane, chunk);
         async_wait<0>();
         __syncwarp(); // those of other lanes too
@@ -307,16 +325,48 @@ __device__ __forceinline__ void wht_mma16_walk(const wht_mma16_args &args, char 
     }
 }
 
+/// The same where both halves are made at once: a warp fills the chunk of its own half, and reads
+/// that of its fellow in the other too.
+template <class Case, class Store>
+__device__ __forceinline__ void wht_mma16_both(const wht_mma16_args &args, int64_t first,
+                                               char *shared, Store store) {
+    constexpr wht_mma16_config c = Case::config();
+    constexpr int warps = wht_mma16_warps(c);
+    const int lane = static_cast<int>(threadIdx.x % 32), all = static_cast<int>(threadIdx.x / 32);
+    const int warp = all % warps, half = all / warps;
+    char *chunk = shared + (2 * warp << wht_mma16_log_chunk);
+    char *words = shared + wht_mma16_raw_bytes(c) + half * wht_mma16_word_bytes(c);
+    const wht_mma16_signs signs = wht_mma16_signs_of<Case>(lane);
+    const auto meet = [warp] { part_barrier(1 + warp, 64); };
+    for (int64_t tile = first; tile < args.rows; tile += gridDim.x) {
+        if (tile != first) meet(); // both have read their chunks
+        wht_mma16_fill<Case>(args, tile, half, warp, lane, chunk + (2 * half << c.log_part));
+        async_commit();
+        async_wait<0>();
+        meet(); // both have filled them
+        float a[8][8];
+        wht_mma16_part<Case>(signs, half, warp, lane, chunk, reinterpret_cast<float *>(words), a,
+                             [] {});
+        store(tile, half, warp, lane, reinterpret_cast<float *>(words), a);
+    }
+}
+
 template <class Case>
 __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::config().blocks_per_sm)
     wht_mma16(const __grid_constant__ wht_mma16_args args) {
     extern __shared__ __align__(16) char shared[];
-    wht_mma16_walk<Case, false>(
-        args, shared,
-        [&](int64_t tile, int half, int warp, int lane, float *words, const float(&a)[8][8]) {
-            if constexpr (!Case::config().vector) wht_mma16_barrier<Case>(); // the words are read
-            wht_mma16_store<Case>(args, tile, half, warp, lane, reinterpret_cast<char *>(words), a);
-        });
+    start_successor();
+    const int64_t first = wait_for_predecessor();
+    const auto store = [&](int64_t tile, int half, int warp, int lane, float *words,
+                           const float(&a)[8][8]) {
+        if constexpr (!Case::config().vector) wht_mma16_barrier<Case>(); // the words are read
+        wht_mma16_store<Case>(args, tile, half, warp, lane, reinterpret_cast<char *>(words), a);
+    };
+    if constexpr (Case::config().both) {
+        wht_mma16_both<Case>(args, first, shared, store);
+    } else {
+        wht_mma16_walk<Case, false>(args, first, shared, store);
+    }
 }
 
 } // namespace plait::impl::cuda

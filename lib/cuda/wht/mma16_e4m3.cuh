@@ -201,13 +201,13 @@ __global__ void __launch_bounds__(wht_mma16_threads(Case::config()), Case::confi
     // Blocks that walk are the faster with groups, those that do not without: seen on an H200.
     if (args.scales != nullptr || args.amax != nullptr) {
         wht_mma16_walk<Case, true>(
-            rows, shared,
+            rows, blockIdx.x, shared,
             [&](int64_t tile, int half, int warp, int lane, float *, float(&a)[8][8]) {
                 part(tile, half, warp, lane).store_groups(a, warp, lane, tops);
             });
     } else {
         wht_mma16_walk<Case, false>(
-            rows, shared,
+            rows, blockIdx.x, shared,
             [&](int64_t tile, int half, int warp, int lane, float *, float(&a)[8][8]) {
                 const auto p = part(tile, half, warp, lane);
                 p.store(a, [&](int) { return p.scale; });

@@ -8,7 +8,8 @@
 // finish bits 6..10. One exchange brings bits 0..2 and the three top bits into registers.
 // n = 2^15: one half of the outputs after the other, each from all elements: bit 14 is one more bit
 // of the product, with the sign of the half. The exchange then takes even and odd elements in turn,
-// so that two blocks fit a multiprocessor.
+// so that two blocks fit a multiprocessor. Where rows are few, `both`: a block of twice the warps
+// makes both halves at once, in words of their own.
 #pragma once
 
 #include "lib/cuda/wht/launch_layout.h"
@@ -30,6 +31,7 @@ struct wht_mma16_config {
     bool vector;
     int log_part; ///< elements that the warps make at a time
     int halves;   ///< 2 where a row is two parts
+    bool both;    ///< which a block makes at a time
     int log_warps;
     int dense; ///< bits of the product, without bit 14 of two halves
     int blocks_per_sm;
@@ -43,21 +45,29 @@ constexpr bool wht_mma16_exists(scalar x, scalar y, int log_n) {
     return x == y && wht_is_half(x) && log_n >= 7 && log_n <= 15;
 }
 
-PLAIT_HD constexpr wht_mma16_config wht_mma16_config_of(scalar type, int log_n, bool vector) {
+/// Both halves at once?
+constexpr bool wht_mma16_both_exists(int log_n, bool vector) { return log_n == 15 && vector; }
+
+PLAIT_HD constexpr wht_mma16_config wht_mma16_config_of(scalar type, int log_n, bool vector,
+                                                        bool both = false) {
     wht_mma16_config c{};
     c.type = type;
     c.log_n = log_n;
     c.vector = vector;
     c.log_part = log_n < wht_mma16_log_chunk ? wht_mma16_log_chunk : log_n > 14 ? 14 : log_n;
     c.halves = log_n > c.log_part ? 2 : 1;
+    c.both = both;
     c.log_warps = c.log_part - wht_mma16_log_chunk;
     c.dense = c.halves == 2 || log_n == 7 ? 4 : 5;
-    c.blocks_per_sm = 2 << (14 - c.log_part);
+    c.blocks_per_sm = both ? 1 : 2 << (14 - c.log_part);
     return c;
 }
 
+/// Of a part.
 PLAIT_HD constexpr int wht_mma16_warps(const wht_mma16_config &c) { return 1 << c.log_warps; }
-PLAIT_HD constexpr int wht_mma16_threads(const wht_mma16_config &c) { return 32 << c.log_warps; }
+PLAIT_HD constexpr int wht_mma16_threads(const wht_mma16_config &c) {
+    return (c.both ? 64 : 32) << c.log_warps;
+}
 PLAIT_HD constexpr int wht_mma16_rows_per_tile(const wht_mma16_config &c) {
     return c.log_n < c.log_part ? 1 << (c.log_part - c.log_n) : 1;
 }
@@ -78,8 +88,12 @@ PLAIT_HD constexpr bool wht_mma16_minus(int row, int column) {
 PLAIT_HD constexpr int wht_mma16_raw_bytes(const wht_mma16_config &c) {
     return 2 * c.halves << c.log_part;
 }
+/// Those words, for each half that is made at the same time.
+PLAIT_HD constexpr int wht_mma16_word_bytes(const wht_mma16_config &c) {
+    return (c.halves == 2 && !c.both ? 2 : 4) << c.log_part;
+}
 constexpr int wht_mma16_smem_bytes(const wht_mma16_config &c) {
-    return wht_mma16_raw_bytes(c) + ((4 / c.halves) << c.log_part);
+    return wht_mma16_raw_bytes(c) + (c.both ? 2 : 1) * wht_mma16_word_bytes(c);
 }
 
 /// The element of a chunk at which the i-th 16-byte copy of a lane begins. Matrices 4 i .. 4 i + 3
@@ -127,12 +141,18 @@ PLAIT_HD constexpr bool wht_mma16_present(const wht_mma16_config &c, int64_t row
     return c.log_n >= c.log_part || static_cast<int64_t>(element >> c.log_n) < rows_left;
 }
 
+constexpr variant_name wht_mma16_variant(scalar type, int log_n, bool vector, bool both) {
+    return wht_variant(type, type, both ? ".both" : ".n", log_n, vector);
+}
+
 /// False when no such kernel is instantiated. `vector` promises that bases and row strides are
 /// multiples of 16 bytes.
-inline bool wht_mma16_launch(scalar x, scalar y, int log_n, bool vector, wht_launch *out) {
+inline bool wht_mma16_launch(scalar x, scalar y, int log_n, bool vector, wht_launch *out,
+                             bool both = false) {
     if (!wht_mma16_exists(x, y, log_n)) return false;
-    const wht_mma16_config c = wht_mma16_config_of(x, log_n, vector);
-    const variant_name name = wht_variant(x, y, ".n", log_n, vector);
+    if (both && !wht_mma16_both_exists(log_n, vector)) return false;
+    const wht_mma16_config c = wht_mma16_config_of(x, log_n, vector, both);
+    const variant_name name = wht_mma16_variant(x, log_n, vector, both);
     *out = wht_launch{};
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
     out->threads = wht_mma16_threads(c);

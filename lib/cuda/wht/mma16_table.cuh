@@ -8,10 +8,11 @@
 
 namespace plait::impl::cuda {
 
-template <scalar S, int LogN, bool Vector> kernel_entry wht_mma16_entry() {
+template <scalar S, int LogN, bool Vector, bool Both = false> kernel_entry wht_mma16_entry() {
     static_assert(wht_mma16_exists(S, S, LogN), "the planner would not find this instantiation");
-    static constexpr variant_name name = wht_variant(S, S, ".n", LogN, Vector);
-    return make_kernel_entry<&wht_mma16<wht_mma16_case<S, LogN, Vector>>>("wht.mma16", name.text);
+    static constexpr variant_name name = wht_mma16_variant(S, LogN, Vector, Both);
+    return make_kernel_entry<&wht_mma16<wht_mma16_case<S, LogN, Vector, Both>>>("wht.mma16",
+                                                                                name.text);
 }
 
 } // namespace plait::impl::cuda
