@@ -63,7 +63,7 @@ TEST_CASE("emulated kda backward: bounded gates in whole chunks and tails, in ev
         kda_call c = kda_layer(PLAIT_BACKWARD, PLAIT_BF16, 1, t, 1, 1, k, v);
         kda_inputs in = random_inputs(c, random);
         if (item++ == 1) // near the bound: the strongest decays that blocks of 16 tokens meet
-            for (double &g : in.arrays[PLAIT_G].v) g = rounded(c.type(PLAIT_G), 4 + g / 8);
+            for (auto &g : in.arrays[PLAIT_G].v) g = rounded(c.type(PLAIT_G), 4 + g / 8);
         check(c, in, true);
     }
 }
