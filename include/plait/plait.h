@@ -426,13 +426,16 @@ PLAIT_API plait_status plait_desc_set_varlen(plait_desc *desc, int64_t sequences
  * forward; backward refuses slots. */
 PLAIT_API plait_status plait_desc_set_slots(plait_desc *desc, int64_t count, int32_t pad);
 PLAIT_API plait_status plait_desc_set_dtype(plait_desc *desc, plait_role role, plait_dtype dtype);
+/* One for each extent of the role, outermost first, >= 0. Those of a written tensor nest: none is 0,
+ * and each is at least the span of the axes of smaller ones, where the extent is above 1. SLOTS,
+ * CU_SEQLENS and POSITION are packed. Any other strides only select another candidate. */
 PLAIT_API plait_status plait_desc_set_strides(plait_desc *desc, plait_role role, int rank,
                                               const int64_t *strides);
 /* A promise about the pointer: a power of two, default 16 bytes (OVERFLOW, STATUS, AMAX,
  * SCALES, HISTOGRAM and tensors of indices: their element's size; RESERVE: 256). Execute checks. */
 PLAIT_API plait_status plait_desc_set_alignment(plait_desc *desc, plait_role role, int bytes);
-/* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Partial overlap is never
- * legal. */
+/* Permits the same pointer for both: Y@X (wht), STATE_OUT@STATE_IN. Their extents, strides and
+ * element sizes must be equal. Partial overlap is never legal. */
 PLAIT_API plait_status plait_desc_set_alias(plait_desc *desc, plait_role out, plait_role in);
 
 /* The whole validation, which plait_plan_create runs first: the first contradiction in words. */

@@ -36,7 +36,6 @@ kernel_list list_wht_fused_f32();
 kernel_list list_wht_fused_f64();
 kernel_list list_wht_fused_f16();
 kernel_list list_wht_fused_bf16();
-kernel_list list_wht_cluster64_f32();
 kernel_list list_wht_cluster_f32();
 kernel_list list_wht_cluster_f64();
 kernel_list list_wht_cluster_half();

@@ -33,7 +33,6 @@ const void *find_kernel(const char *kernel, const char *variant) {
         list_wht_fused_f64,
         list_wht_fused_f16,
         list_wht_fused_bf16,
-        list_wht_cluster64_f32,
         list_wht_cluster_f32,
         list_wht_cluster_f64,
         list_wht_cluster_half,

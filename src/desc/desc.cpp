@@ -332,6 +332,7 @@ void descriptor::check_roles() const {
         if (set.dtype && *set.dtype != default_dtype(facts.role)) what = "a type";
         if (set.strides && set.strides != default_strides(facts.role)) what = "strides";
         if (set.alignment && *set.alignment != default_alignment(facts)) what = "an alignment";
+        if (set.alias) what = "an alias";
         if (what)
             fail(PLAIT_ERR_INVALID_DESC, "plait_desc_check: role=", role_name(facts.role), " has ",
                  what, " but is not in use (plait_desc_use)");

@@ -75,7 +75,7 @@ conv1d_sanitized conv1d_add_offsets(pipeline &out, const conv1d_problem &p, int 
         return bytes > 0 ? piece_operand(out.work.book(name, bytes, now, last), true) : operand{};
     };
     step s;
-    const conv1d_launch l = conv1d_offsets_launch();
+    const conv1d_launch l = conv1d_offsets_launch(p.sequences);
     s.kernel = "conv1d.offsets";
     s.variant = l.variant;
     s.grid = l.grid;

@@ -67,7 +67,7 @@ step offsets_step(const problem &problem, const pieces &w) {
     const conv1d_problem &p = problem.conv1d();
     step s;
     s.kernel = "conv1d.offsets";
-    set_launch(s, conv1d_offsets_launch());
+    set_launch(s, conv1d_offsets_launch(p.sequences));
     conv1d_offsets_args a{};
     a.sequences = p.sequences;
     a.tokens = p.length;
@@ -132,7 +132,8 @@ step marks_step(const problem &problem, way how, const main_step &m, const piece
     step s;
     if (how == way::btc) {
         s.kernel = "conv1d.bwd_btc_marks";
-        set_launch(s, conv1d_bwd_btc_mark_launch(p.batch, m.args.tiles));
+        set_launch(
+            s, conv1d_bwd_btc_mark_launch(p.batch, m.args.tiles, static_cast<int>(m.args.tile)));
         s.args = step_args(m.args);
     } else {
         s.kernel = "conv1d.bwd_marks";

@@ -1,5 +1,4 @@
 // wht.cuda.cluster: rows that a cluster of blocks holds, in one pass over the memory.
-#include "lib/cuda/wht/cluster64_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_cuda_cost.h"
@@ -7,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 namespace plait::impl {
 
@@ -96,11 +94,6 @@ pipeline wht_cuda_cluster_build(const problem &p, const profile &) {
     wht_cluster_launch(r.x, r.log_n, &l);
     step one;
     one.kernel = "wht.cluster";
-    if (const char *alt = std::getenv("PLAIT_ALT"); // TEMPORARY: variants to compare
-        alt && wht_cluster64_exists(r.x, r.log_n)) {
-        wht_cluster64_launch(r.x, r.log_n, &l, std::atoi(alt));
-        one.kernel = "wht.cluster64";
-    }
     one.variant = l.variant;
     one.grid = wht_cluster_grid(l, r.rows);
     one.block = l.threads;

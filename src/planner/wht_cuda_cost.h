@@ -61,7 +61,8 @@ inline constexpr double mma16_vector[9] = {.98, .98, .98, .98, .98, .98, .98, .9
 inline constexpr double mma16_element = .60;
 /// Beside the latency of wht.block, for few rows: below zero where halving the exchanges pays.
 inline constexpr double mma16_latency_seconds[9] = {.8e-6, .8e-6,  .8e-6, .8e-6, .8e-6,
-                                                    .8e-6, -.3e-6, .6e-6, 1.4e-6};
+                                                    .8e-6, -.3e-6, .1e-6, 1.4e-6};
+inline constexpr double mma16_both_latency_seconds = -.1e-6; ///< both halves of 2^15 at once
 
 /// wht.fused, of what wht.block reaches; 16-bit rows of 2^15, which it cannot ask for ahead: an
 /// H200.
@@ -97,8 +98,8 @@ inline constexpr double l2_latency_seconds = 3.8e-6;
 
 /// wht.cluster: the four lengths from 2^16 (f64: 2^15) up.
 inline constexpr double cluster[3][4] = {
-    {.83, .80, .69, .63}, // f32
-    {.90, .85, .71, .64}, // f64
+    {.83, .80, .73, .63}, // f32
+    {.90, .85, .76, .64}, // f64
     {.56, .51, .43, .37}, // half: exchanged as f32, twice the bytes that memory moves
 };
 constexpr double cluster_share(scalar x, int log_n) {

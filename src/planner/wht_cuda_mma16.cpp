@@ -53,7 +53,9 @@ cost wht_cuda_mma16_estimate(const problem &p, const profile &device) {
     sum.launch_seconds = device.launch_seconds;
     sum.seconds = std::max(sum.memory_seconds, sum.compute_seconds) + device.launch_seconds +
                   wht_cost::start_seconds(static_cast<double>(r.x_bytes() + r.y_bytes())) +
-                  wht_cost::mma16_latency_seconds[wht_cost::column(r.log_n, 7, 15)];
+                  (r.log_n == 15 && r.rows <= device.sms
+                       ? wht_cost::mma16_both_latency_seconds
+                       : wht_cost::mma16_latency_seconds[wht_cost::column(r.log_n, 7, 15)]);
     return sum;
 }
 
@@ -83,6 +85,9 @@ pipeline wht_cuda_mma16_build(const problem &p, const profile &device) {
     one.bytes_written = r.y_bytes();
     one.flops = r.flops();
     one.programmatic = wht_cuda_starts_early(one, device);
+    // One block to a multiprocessor, or those that start early crowd some of them.
+    if (one.programmatic)
+        one.smem_bytes = std::max(one.smem_bytes, static_cast<int>(device.smem_per_sm / 2));
     pipeline out;
     out.steps.push_back(std::move(one));
     out.work.seal();

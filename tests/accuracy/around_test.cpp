@@ -230,11 +230,11 @@ TEST_CASE("around wht: bits and bytes of every length, stored, sized and counted
     const char *const forms[] = {"",
                                  ":-y+amax",
                                  ":+amax",
-                                 ":-y:hist=9.-40.8",
+                                 ":hist=9.-40.8:-y",
                                  "",
                                  ":hist=40.-60.3",
-                                 ":-y+amax:hist=7.-100.30",
-                                 ":+amax:amax.i64:hist=12.0.1"};
+                                 ":hist=7.-100.30:-y+amax",
+                                 ":hist=12.0.1:+amax"};
     size_t form = 0;
     for (int log_n = 7; log_n <= 15; ++log_n)
         for (const std::string x : {"b1", "i8"})

@@ -133,6 +133,15 @@ TEST_CASE("conv1d: setters of another family are refused, both ways") {
     CHECK(token_of(wht.get()) == "wht:f32:n8");
 }
 
+TEST_CASE("conv1d: an alias of a role that is not in use is a contradiction") {
+    const desc_ptr desc = desc_of("conv1d.fwd:f32:b1:c4:t8:k4:+state_in+state_out");
+    OK(plait_desc_set_alias(desc.get(), PLAIT_STATE_OUT, PLAIT_STATE_IN));
+    OK(plait_desc_check(desc.get()));
+    OK(plait_desc_use(desc.get(), PLAIT_STATE_OUT, 0));
+    FAILS(plait_desc_check(desc.get()), PLAIT_ERR_INVALID_DESC,
+          "role=state_out has an alias but is not in use");
+}
+
 TEST_CASE("conv1d: execute wants every role once, aligned and apart") {
     const call c(everything);
     c.i64(PLAIT_CU_SEQLENS)[1] = 3;

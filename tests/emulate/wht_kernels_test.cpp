@@ -1,7 +1,6 @@
 // Every instantiation of the wht kernels, in every order, against the definition.
 #include "lib/cuda/kernel_table.h"
 #include "lib/cuda/wht/block_layout.h"
-#include "lib/cuda/wht/cluster64_layout.h"
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_shuffle_layout.h"
 #include "lib/cuda/wht/columns_tiled_layout.h"
@@ -183,7 +182,9 @@ void check_kron_int8(scalar type, int log_n, int moduli) {
                  });
 }
 
-void check_cluster(const char *kernel, const wht_launch &l, scalar x, int log_n) {
+void check_cluster(scalar x, int log_n) {
+    wht_launch l{};
+    REQUIRE(wht_cluster_launch(x, log_n, &l));
     const int64_t n = int64_t{1} << log_n, rows = 3;
     wht_call c;
     c.x = dtype_of(x);
@@ -191,7 +192,7 @@ void check_cluster(const char *kernel, const wht_launch &l, scalar x, int log_n)
     c.scale = -0.375;
     c.x_strides = {n + 16, 1};
     c.y_strides = {n + 8, 1};
-    check_kernel(kernel, l, wht_cluster_grid(l, rows), c, [&](const void *px, void *py) {
+    check_kernel("wht.cluster", l, wht_cluster_grid(l, rows), c, [&](const void *px, void *py) {
         return wht_cluster_args{
             px, py, rows, c.strides(PLAIT_X)[0], c.strides(PLAIT_Y)[0], c.scale_value()};
     });
@@ -303,21 +304,8 @@ TEST_CASE("emulated wht.kron_int8: from one modulus to all") {
 
 TEST_CASE("emulated wht.cluster: every instantiation") {
     for (const scalar x : types)
-        for (int k = 0; k <= 20; ++k) {
-            wht_launch l{};
-            if (wht_cluster_launch(x, k, &l)) check_cluster("wht.cluster", l, x, k);
-        }
-}
-
-TEST_CASE("emulated wht.cluster64: every instantiation") {
-    for (const scalar x : {scalar::f32, scalar::f16})
         for (int k = 0; k <= 20; ++k)
-            for (int alt = 0; alt < 4; ++alt) {
-                wht_launch l{};
-                if (wht_cluster64_launch(x, k, &l, alt) &&
-                    cuda::find_kernel("wht.cluster64", l.variant))
-                    check_cluster("wht.cluster64", l, x, k);
-            }
+            if (wht_cluster_exists(x, k)) check_cluster(x, k);
 }
 
 TEST_CASE("emulated wht.columns_tiled: every instantiation") {

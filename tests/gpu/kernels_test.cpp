@@ -125,6 +125,12 @@ TEST_CASE("kernels: rows of every length, BF16, aligned and not, in and out of p
     rows_of_every_length({PLAIT_BF16});
 }
 
+TEST_CASE("kernels: 16-bit rows of 2^15, more than a device has multiprocessors") {
+    rng random(config().seed);
+    for (const plait_dtype type : {PLAIT_F16, PLAIT_BF16})
+        check_by("wht.cuda.mma16", variant(type, type, 200, 1 << 15, 0), PLAIT_MATH_F32, random);
+}
+
 TEST_CASE("kernels: rows of integers and of complex numbers") {
     rng random(config().seed);
     for (const plait_dtype type : {PLAIT_I32, PLAIT_I64, PLAIT_C64, PLAIT_C128}) {
@@ -195,8 +201,9 @@ TEST_CASE("kernels: which of the compiled ones ran") {
                         compiled.insert(std::string("wht.kron_int8 ") + l.variant);
                     if (wht_l2_launch(x, y, k, &l))
                         compiled.insert(std::string("wht.l2 ") + l.variant);
-                    if (wht_mma16_launch(x, y, k, vector, &l))
-                        compiled.insert(std::string("wht.mma16 ") + l.variant);
+                    for (const bool both : {false, true})
+                        if (wht_mma16_launch(x, y, k, vector, &l, both))
+                            compiled.insert(std::string("wht.mma16 ") + l.variant);
                     for (const bool ordered : {false, true})
                         if (x == y && wht_fused_launch(x, k, ordered, &l))
                             compiled.insert(std::string("wht.fused ") + l.variant);

@@ -85,7 +85,11 @@ TEST_CASE("planning: MEASURE and EXHAUSTIVE fill wisdom, and a plan from it is t
 
 TEST_CASE("planning: every candidate gives the same bits a hundred times") {
     rng random(config().seed);
-    for (const wht_call &c : typical_calls()) {
+    std::vector<wht_call> calls = typical_calls();
+    // Clusters that walk over rows, blocks that take many tickets.
+    for (const plait_dtype type : {PLAIT_F32, PLAIT_BF16})
+        calls.push_back(rows_of(type, config().small ? 2 : 20, 1 << 18));
+    for (const wht_call &c : calls) {
         const desc_ptr desc = desc_of(c);
         const std::string token = token_of(desc.get());
         CAPTURE(token);

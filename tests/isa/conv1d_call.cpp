@@ -18,13 +18,16 @@ constexpr uint8_t pattern = 0x5a;
 
 /// Strides of [row][channel][time] for a layout, in elements, and the elements they reach.
 int64_t lay_out(layout where, const int64_t *extent, conv1d_view *v) {
-    const int64_t c = extent[1], t = extent[2];
+    const int64_t c = extent[1], t = extent[2], kib = 1024 / scalar_bytes(v->type);
+    const auto up = [kib](int64_t n) { return (n + kib - 1) / kib * kib; };
     switch (where) {
     case layout::bct: *v = {v->type, 1, c * t, t, 1}; break;
     case layout::btc: *v = {v->type, 1, c * t, 1, c}; break;
     case layout::pitched_bct: *v = {v->type, 1, (c + 1) * (t + 3), t + 3, 1}; break;
     case layout::pitched_btc: *v = {v->type, 1, (t + 2) * (c + 5), 1, c + 5}; break;
     case layout::scattered: *v = {v->type, 1, 2 * c * (t + 1), 2 * (t + 1), 2}; break;
+    case layout::crowded_bct: *v = {v->type, 1, c * up(t), up(t), 1}; break;
+    case layout::crowded_btc: *v = {v->type, 1, t * up(c), 1, up(c)}; break;
     }
     return extent[0] * v->b + c * v->c + t * v->t + 1;
 }
@@ -57,12 +60,15 @@ void conv1d_call::add(const char *name, conv1d_view *view, int64_t rows, int64_t
     at.emplace(name, std::move(t));
 }
 
-void conv1d_call::place(layout where) {
+void conv1d_call::place(layout of_y) {
     at.clear();
+    const layout where = of_y == layout::crowded_bct   ? layout::btc
+                         : of_y == layout::crowded_btc ? layout::bct
+                                                       : of_y;
     const int64_t states = p.pooled ? p.slots : p.sequences;
     const bool update = p.direction == conv1d_direction::update;
     add("x", &p.x, p.batch, p.channels, p.length, where, true);
-    add("y", &p.y, p.batch, p.channels, p.length, where, false);
+    add("y", &p.y, p.batch, p.channels, p.length, of_y, false);
     add("w", &p.w, 1, p.channels, p.width, layout::bct, true);
     add("bias", &p.bias, 1, p.channels, 1, layout::bct, true);
     add("state_in", &p.state_in, states, p.channels, p.entries, where, true);

@@ -14,7 +14,8 @@ using plait::impl::conv1d_direction;
 using plait::impl::conv1d_problem;
 using plait::impl::conv1d_view;
 
-enum class layout { bct, btc, pitched_bct, pitched_btc, scattered };
+/// crowded: y alone, in rows that lie multiples of 1 KiB apart, across all other tensors.
+enum class layout { bct, btc, pitched_bct, pitched_btc, scattered, crowded_bct, crowded_btc };
 
 struct conv1d_tensor {
     conv1d_view view;

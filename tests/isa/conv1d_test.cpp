@@ -1,5 +1,6 @@
 // The SIMD kernels of conv1d against conv1d.ref, on random calls with every feature, at every
 // instruction level; and the bits that must not change: threads, layouts, chunks, decoding.
+#include "lib/cpu/conv1d/simd_args.h"
 #include "tests/isa/conv1d_call.h"
 #include "tests/isa/levels.h"
 
@@ -69,8 +70,9 @@ bool same_bits(const conv1d_tensor &a, const conv1d_tensor &b) {
     return true;
 }
 
-constexpr layout layouts[] = {layout::bct, layout::btc, layout::pitched_bct, layout::pitched_btc,
-                              layout::scattered};
+constexpr layout layouts[] = {layout::bct,         layout::btc,       layout::pitched_bct,
+                              layout::pitched_btc, layout::scattered, layout::crowded_bct,
+                              layout::crowded_btc};
 
 } // namespace
 
@@ -81,7 +83,7 @@ TEST_CASE("conv1d simd: random calls agree with the definition") {
         for (const conv1d_direction d : directions)
             for (int i = 0; i < 120; ++i) {
                 conv1d_call call = random_conv1d(r, d);
-                call.place(layouts[i % 5]);
+                call.place(layouts[i % 7]);
                 INFO(call.text());
                 conv1d_call expected = call;
                 expected.run("conv1d.ref", 1);
@@ -89,6 +91,26 @@ TEST_CASE("conv1d simd: random calls agree with the definition") {
                 compare(call, expected);
             }
     });
+}
+
+TEST_CASE("conv1d simd: y across x leaves in runs of a cache line where its rows crowd a cache") {
+    for (const int64_t row : {4096, 4100}) { // f32: 16 KiB, and no multiple of 1 KiB
+        conv1d_problem p{};
+        p.x.type = p.y.type = p.accumulator = scalar::f32;
+        p.batch = p.sequences = 1;
+        p.channels = p.length = p.max_length = 4096;
+        p.width = 4;
+        conv1d_view time{scalar::f32, 16, 0, row, 1}, channels{scalar::f32, 16, 0, 1, row};
+        const auto turned = [&p](const conv1d_view &x, const conv1d_view &y) {
+            p.x = x;
+            p.y = y;
+            return cpu::conv1d_simd_layout_of(p).turned;
+        };
+        CHECK(turned(time, channels) == (row == 4096 ? 16 : 0));
+        CHECK(turned(channels, time) == (row == 4096 ? 16 : 0));
+        CHECK(turned(time, time) == 0);
+        CHECK(turned(channels, channels) == 0);
+    }
 }
 
 TEST_CASE("conv1d simd: threads and layouts change no bit") {
@@ -106,7 +128,7 @@ TEST_CASE("conv1d simd: threads and layouts change no bit") {
                 team.run(simd_kernel(d), 4);
                 for (const auto &item : base.at)
                     CHECK_MESSAGE(same_bits(item.second, team.at.at(item.first)), item.first);
-                other.place(layouts[1 + i % 4]);
+                other.place(layouts[1 + i % 6]);
                 other.run(simd_kernel(d), 2);
                 for (const auto &item : base.at) // dw, dbias: pieces differ in length
                     if (item.first != "dw" && item.first != "dbias")

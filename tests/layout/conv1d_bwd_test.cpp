@@ -202,43 +202,41 @@ TEST_CASE("conv1d.bwd_bct: lanes cover a row and lie on multiples of 16 bytes") 
 }
 
 TEST_CASE("conv1d.bwd_bct: lanes of a ring have words of their own, behind their halo") {
-    for (const bool marked : {false, true})
-        for (const int log_vec : {2, 3})
-            for (const int taps : {2, 3, 4, 8, 32}) {
-                const bool fields = conv1d_bwd_bct_takes_fields(marked, taps);
-                const int parts = fields ? 3 : 2, stages = conv1d_bwd_bct_stages(fields);
-                const int halo = conv1d_bwd_bct_halo(taps, log_vec);
-                const int part = conv1d_bwd_bct_part(taps, log_vec);
-                const int ring = conv1d_bwd_bct_ring(taps, log_vec, fields);
-                CHECK(halo >= (taps - 1) * (16 >> log_vec));
-                CHECK(halo % 16 == 0);
-                CHECK(ring % 16 == 0);
-                CHECK(ring == stages * parts * part + conv1d_bwd_bct_ledger);
-                const int warps = conv1d_bwd_bct_warps(taps);
-                const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
-                CHECK(shared <= smem_limit);
-                CHECK(shared - warps * ring >=
-                      conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
-                for (int log = 2; log <= 5; ++log) {
-                    if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
-                    CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
-                    std::vector<int> owners(static_cast<size_t>(warps * ring));
-                    for (int warp = 0; warp < warps; ++warp)
-                        for (int lane = 0; lane < 32; ++lane)
-                            for (int at = 0; at < stages * parts; ++at) {
-                                const int slot =
-                                    conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
-                                CHECK(slot % 16 == 0);
-                                const bool first = lane % (1 << log) == 0;
-                                const int before = first ? halo : 0; // of x; of others unused
-                                CHECK(slot - before >= warp * ring + at * part);
-                                CHECK(slot + 16 <= warp * ring + (at + 1) * part);
-                                for (int i = slot - before; i < slot + 16; ++i)
-                                    ++owners[static_cast<size_t>(i)];
-                            }
-                    CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
-                }
+    for (const int log_vec : {2, 3})
+        for (const int taps : {2, 3, 4, 8, 32}) {
+            constexpr int parts = 2, stages = conv1d_bwd_bct_stages;
+            const int halo = conv1d_bwd_bct_halo(taps, log_vec);
+            const int part = conv1d_bwd_bct_part(taps, log_vec);
+            const int ring = conv1d_bwd_bct_ring(taps, log_vec);
+            CHECK(halo >= (taps - 1) * (16 >> log_vec));
+            CHECK(halo % 16 == 0);
+            CHECK(ring % 16 == 0);
+            CHECK(ring == stages * parts * part + conv1d_bwd_bct_ledger);
+            const int warps = conv1d_bwd_bct_warps(taps);
+            const int shared = conv1d_bwd_bct_smem_bytes(warps, ring, taps);
+            CHECK(shared <= smem_limit);
+            CHECK(shared - warps * ring >=
+                  conv1d_bwd_bct_sums(warps, conv1d_bwd_bct_most_items) * (taps + 1) * 4);
+            for (int log = 2; log <= 5; ++log) {
+                if (1 << log < conv1d_bwd_bct_fewest(taps, log_vec)) continue;
+                CHECK(halo / 16 <= (1 << log) - 1); // lanes that copy it
+                std::vector<int> owners(static_cast<size_t>(warps * ring));
+                for (int warp = 0; warp < warps; ++warp)
+                    for (int lane = 0; lane < 32; ++lane)
+                        for (int at = 0; at < stages * parts; ++at) {
+                            const int slot =
+                                conv1d_bwd_bct_slot(warp, ring, halo, lane, log) + at * part;
+                            CHECK(slot % 16 == 0);
+                            const bool first = lane % (1 << log) == 0;
+                            const int before = first ? halo : 0; // of x; of others unused
+                            CHECK(slot - before >= warp * ring + at * part);
+                            CHECK(slot + 16 <= warp * ring + (at + 1) * part);
+                            for (int i = slot - before; i < slot + 16; ++i)
+                                ++owners[static_cast<size_t>(i)];
+                        }
+                CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
             }
+        }
 }
 
 TEST_CASE("conv1d.bwd_btc: vectors of channels are whole and aligned") {

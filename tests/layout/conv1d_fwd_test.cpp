@@ -469,7 +469,7 @@ TEST_CASE("conv1d: launch data") {
     CHECK(sizeof(conv1d_update_args) <= 512);
     CHECK(sizeof(conv1d_state_args) <= 512);
     CHECK(sizeof(conv1d_offsets_args) <= 256);
-    CHECK(conv1d_offsets_launch().smem_bytes >= conv1d_offsets_threads / 32 * 8);
+    CHECK(conv1d_offsets_launch(1).smem_bytes >= conv1d_offsets_threads / 32 * 8);
     CHECK(conv1d_grid(0, 128) == 1);
     CHECK(conv1d_grid(129, 128) == 2);
     CHECK(conv1d_grid(int64_t{1} << 62, 128) == INT32_MAX);

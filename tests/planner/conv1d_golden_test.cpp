@@ -100,6 +100,28 @@ TEST_CASE("conv1d: estimates grow with every extent") {
             }
 }
 
+TEST_CASE("conv1d.update: the kernels of channels that README's table says") {
+    const auto general = [](const char *token) {
+        wisdom none;
+        const choice c = choose(problem_of(token), profile_named("h200"), {}, none, nullptr);
+        return c.steps.steps.back().variant.rfind("any.", 0) == 0;
+    };
+    for (const char *token :
+         {"conv1d.update:bf16:b8:t1:c512:k2", "conv1d.update:f32:b8:t3:c512:k3:state=ring.6",
+          "conv1d.update:f16:b8:t3:c512:k4", "conv1d.update:bf16:b8:c512:t1:k4"}) {
+        INFO(std::string(token));
+        CHECK(!general(token));
+    }
+    for (const char *token :
+         {"conv1d.update:bf16:b8:t1:c512:k1", "conv1d.update:bf16:b8:t1:c512:k5",
+          "conv1d.update:bf16:b8:c512:t2:k4", "conv1d.update:bf16:b8:c512:t1:k4:state=ring.3",
+          "conv1d.update:bf16:b8:t1:c512:k4:state=lin.4",
+          "conv1d.update:bf16:b8:t1:c512:k4:state.f32"}) {
+        INFO(std::string(token));
+        CHECK(general(token));
+    }
+}
+
 TEST_CASE("conv1d: steps read and write the bytes of the tensors") {
     // The chosen plan of a plain forward moves x, w and y and nothing else of their size.
     for (const named_profile &device : profiles())

@@ -5,6 +5,7 @@
 #include "lib/cuda/wht/cluster_layout.h"
 #include "lib/cuda/wht/columns_layout.h"
 #include "lib/cuda/wht/l2_layout.h"
+#include "lib/cuda/wht/mma16_layout.h"
 #include "src/core/text.h"
 #include "src/planner/wht_candidates.h"
 #include "tests/planner/support.h"
@@ -100,6 +101,8 @@ public:
             const scalar to = type_of(rest.substr(0, rest.find('.')));
             if (s.kernel == "wht.block")
                 rows<wht_block_args>(s, from, to);
+            else if (s.kernel == "wht.mma16")
+                rows<wht_mma16_args>(s, from, to);
             else if (s.kernel == "wht.cluster")
                 rows<wht_cluster_args>(s, from, to);
             else if (s.kernel == "wht.l2")

@@ -1,7 +1,8 @@
 // conv1d.fwd_simd: forward for every problem.
 // conv1d.update_simd: decoding steps for every problem.
 //   Work     units of a block of channels and a piece of a sequence (simd_args.h); x is converted
-//            into lines of accumulators that stay in L1, y leaves from there.
+//            into lines of accumulators that stay in L1, y leaves from there: across
+//            them in runs of a cache line, where y lies so and a line would not stay cached.
 //   Vectors  along time where time is contiguous, else across channels; other strides are gathered.
 //   States   are written by the unit that reads them where a sequence is one piece; else behind a
 //            barrier, because a last state may lie on a first one that another thread still reads.
@@ -34,7 +35,7 @@ public:
           narrow(sizeof(T) == 4 && scalar_bytes(p.y.type) == 2) {
         carver from{scratch};
         in = from.take<T>(lay.rows * lay.line);
-        out = from.take<T>(lay.line);
+        out = from.take<T>(std::max<int64_t>(1, lay.turned) * lay.line);
         ids = from.take<id_of<T>>(lay.along_time ? lay.line : lay.tokens + 2 * p.width + 64);
         weights = from.take<T>(lay.along_time ? p.width : p.width * lay.line);
         bias = from.take<T>(lay.along_time ? 1 : lay.line);
@@ -94,7 +95,13 @@ private:
                 std::fill(ids + t1 - t0 + history, ids + lay.line, id_of<T>{no_id});
                 mark_clean<T>(ids, t1 - t0, group_lanes<T>(), group_lanes<T>() + history, clean);
             }
-            for (int64_t c = c0; c < c1; ++c) time_piece(from, c, t0, t1 - t0);
+            if (lay.turned > 0) {
+                for (int64_t c = c0; c < c1; ++c)
+                    time_piece(from, c, t0, t1 - t0, out + (c - c0) * lay.line);
+                store_across(y_at(from.s, c0, t0), p.y.c, c1 - c0, p.y.t, t1 - t0);
+            } else {
+                for (int64_t c = c0; c < c1; ++c) time_piece(from, c, t0, t1 - t0, nullptr);
+            }
         } else {
             channel_piece(from, block, c0, c1 - c0, t0, t1);
         }
@@ -119,7 +126,17 @@ private:
         return static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) % 64) / scalar_bytes(type);
     }
 
-    void time_piece(const source<T> &from, int64_t c, int64_t t0, int64_t count) {
+    /// Stores `lines` of the buffer across: `count` runs of their elements, `step` apart.
+    void store_across(int64_t at, int64_t along, int64_t lines, int64_t step, int64_t count) {
+        T run[conv1d_simd_turned / 2];
+        for (int64_t i = 0; i < count; ++i) {
+            for (int64_t j = 0; j < lines; ++j) run[j] = out[j * lay.line + i];
+            store_line(p.y.type, run, a.y, at + i * step, along, lines, false);
+        }
+    }
+
+    /// One channel: into y, or where `kept` is given into that line.
+    void time_piece(const source<T> &from, int64_t c, int64_t t0, int64_t count, T *kept) {
         load_line(p.w.type, a.w, c * p.w.c, p.w.t, weights, p.width);
         *bias = 0;
         if (p.bias.used()) load_line(p.bias.type, a.bias, c * p.bias.c, 1, bias, 1);
@@ -135,21 +152,22 @@ private:
         for (int64_t j = 0; j < count; j += now, now = conv1d_simd_burst) {
             now = std::min(now, count - j);
             const int64_t t = t0 + j;
+            T *to = kept ? kept + j : out;
             // The last group may read tokens behind its own, but none behind the row.
             if (direct && t >= history && t + (now + size - 1) / size * size <= from.s.length) {
-                time_sums(x + from.s.begin + t - history, out, now, nullptr);
+                time_sums(x + from.s.begin + t - history, to, now, nullptr);
             } else {
                 from.line(c, t - history, now + history, in);
                 if (!from.masked())
-                    time_sums(in, out, now, nullptr);
+                    time_sums(in, to, now, nullptr);
                 else
                     for_runs(clean + j / size, (now + size - 1) / size,
                              [&](int64_t g, int64_t end, bool plain) {
-                                 time_sums(in + g * size, out + g * size, (end - g) * size,
+                                 time_sums(in + g * size, to + g * size, (end - g) * size,
                                            plain ? nullptr : ids + j + g * size);
                              });
             }
-            store_line(p.y.type, out, a.y, y_at(from.s, c, t), p.y.t, now, stream);
+            if (!kept) store_line(p.y.type, to, a.y, y_at(from.s, c, t), p.y.t, now, stream);
         }
     }
 
@@ -183,15 +201,22 @@ private:
         const T *taps[conv1d_simd_max_width];
         for (int64_t k = 0; k < history; ++k) taps[k + 1] = row(from, c, count, t0 - history + k);
         const block_shape s{1, p.width, false, history, lay.line, count};
+        int64_t kept = 0; // lines of y in the buffer
         for (int64_t t = t0; t < t1; ++t) {
+            T *to = out + kept * lay.line;
             std::copy(taps + 1, taps + p.width, taps);
             taps[history] = row(from, c, count, t);
             const T *add = p.residual ? taps[history] : nullptr;
             const id_of<T> *masks = from.masked() && !clean[t - t0] ? ids + t - t0 : nullptr;
             with_finish([&](auto how) {
-                channel_rows<how(), T>(s, taps, weights, bias, add, nullptr, masks, out);
+                channel_rows<how(), T>(s, taps, weights, bias, add, nullptr, masks, to);
             });
-            store_line(p.y.type, out, a.y, y_at(from.s, c, t), p.y.c, count, stream);
+            if (lay.turned == 0) {
+                store_line(p.y.type, to, a.y, y_at(from.s, c, t), p.y.c, count, stream);
+            } else if (++kept == lay.turned || t + 1 == t1) {
+                store_across(y_at(from.s, c, t + 1 - kept), p.y.t, kept, p.y.c, count);
+                kept = 0;
+            }
         }
     }
 

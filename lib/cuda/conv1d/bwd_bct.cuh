@@ -173,7 +173,7 @@ __device__ __forceinline__ void conv1d_bct_settle(conv1d_bct_row<Case> &way,
 }
 
 /// Plain tiles, as many as follow each other in the group. Returns how many.
-template <class Case, bool Fields>
+template <class Case>
 __device__ __forceinline__ int conv1d_bct_plain(conv1d_bct_row<Case> &way, conv1d_bct_sums<Case> &s,
                                                 conv1d_bct_cursor<Case, 0> &here) {
     const int all = way.plain_run(here), tokens = static_cast<int>(way.a.tile);
@@ -181,10 +181,6 @@ __device__ __forceinline__ int conv1d_bct_plain(conv1d_bct_row<Case> &way, conv1
     for (int n = 0; n < all; ++n) {
         conv1d_bct_chunk<Case> in;
         way.read(in);
-        if constexpr (Fields) {
-            way.read_fields(here, in);
-            if (!way.full(in)) return n;
-        }
         conv1d_bct_step<Case, conv1d_bct_kind::plain>(way, s, in, here);
         here.t -= tokens;
         way.slot = way.slot + Case::stage;
@@ -201,8 +197,16 @@ __device__ __forceinline__ void conv1d_bct_other(conv1d_bct_row<Case> &way,
     way.read(in);
     const conv1d_bct_kind kind = way.kind();
     if (Case::fields && kind == conv1d_bct_kind::masked) {
-        if constexpr (Case::fields)
-            conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
+        if constexpr (Case::fields) {
+            in.fields = way.fields(here);
+            if (way.in_plain(here.tile) && way.dead(in)) {
+                if (way.a.dx) way.store_zeros(here);
+#pragma unroll
+                for (float &one : s.behind) one = 0.0f;
+            } else {
+                conv1d_bct_step<Case, conv1d_bct_kind::masked>(way, s, in, here);
+            }
+        }
         conv1d_bct_settle(way, s);
     } else if (!Case::fields && kind == conv1d_bct_kind::edge) {
         conv1d_bct_step<Case, conv1d_bct_kind::edge>(way, s, in, here);
@@ -236,12 +240,7 @@ __device__ __forceinline__ void conv1d_bct_walk(conv1d_bct_row<Case> &way, int f
             __syncwarp(); // the group is there for all lanes; all have read the one before
             way.turn(next);
         }
-        int done = 0;
-        if (Case::fields && way.a.marks) {
-            if constexpr (Case::fields) done = conv1d_bct_plain<Case, true>(way, s, here);
-        } else {
-            done = conv1d_bct_plain<Case, false>(way, s, here);
-        }
+        int done = conv1d_bct_plain(way, s, here);
         if (done == 0) {
             conv1d_bct_other(way, s, here);
             done = 1;

@@ -33,9 +33,10 @@ template <scalar S, int Taps, bool Marked, conv1d_act Act> struct conv1d_bwd_cas
     static constexpr bool fields = conv1d_bwd_bct_takes_fields(Marked, Taps);
     static constexpr bool borders = Marked && !fields;
     static constexpr int field_bits = conv1d_field_bits(log_vec);
-    static constexpr int group = conv1d_bwd_bct_group(fields); ///< stages that are filled at once
-    static constexpr int stage = conv1d_bwd_bct_stage(Taps, log_vec, fields);
-    static constexpr int ring = conv1d_bwd_bct_ring(Taps, log_vec, fields);
+    static constexpr uint32_t live = vec == 8 ? 0x11111111u : 0x01010101u; ///< bits 0 of fields
+    static constexpr int group = conv1d_bwd_bct_group; ///< stages that are filled at once
+    static constexpr int stage = conv1d_bwd_bct_stage(Taps, log_vec);
+    static constexpr int ring = conv1d_bwd_bct_ring(Taps, log_vec);
 };
 
 template <class Case> __device__ __forceinline__ void conv1d_widen_word(uint32_t word, float *out) {
@@ -54,7 +55,7 @@ enum class conv1d_bct_kind { plain, edge, masked, special };
 template <class Case> struct conv1d_bct_chunk {
     uint32_t x[4], dy[4];
     uint32_t old[Case::old_loaded]; ///< x before
-    uint32_t fields;                ///< all ones: all taps of the lane's tokens count
+    uint2 fields;                   ///< kind masked: of the elements, and of those behind them
 };
 
 /// Where a warp is on its walk. Number 0 computes, number 1 copies.

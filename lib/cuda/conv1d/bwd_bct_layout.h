@@ -31,12 +31,9 @@ PLAIT_HD constexpr int conv1d_bwd_taps(int64_t width) {
 // ---- Shared memory: a ring of tiles for each warp
 // ------------------------------------------------
 
-/// Tiles that a warp asks for at once: 2 KiB of x and of dy that follow each other in memory. With
-/// fields there is room for two. The ring has two such groups: one that is read, one on its way.
-PLAIT_HD constexpr int conv1d_bwd_bct_group(bool fields) { return fields ? 2 : 4; }
-PLAIT_HD constexpr int conv1d_bwd_bct_stages(bool fields) {
-    return 2 * conv1d_bwd_bct_group(fields);
-}
+/// Tiles that a warp asks for at once: 2 KiB of x and of dy that follow each other in memory. The
+/// ring has two such groups: one that is read, one on its way.
+inline constexpr int conv1d_bwd_bct_group = 4, conv1d_bwd_bct_stages = 2 * conv1d_bwd_bct_group;
 
 /// Bytes before the first lane of a row: multiples of 16 that hold what taps reach.
 PLAIT_HD constexpr int conv1d_bwd_bct_halo(int taps, int log_vec) {
@@ -51,23 +48,21 @@ PLAIT_HD constexpr int conv1d_bwd_bct_fewest(int taps, int log_vec) {
 }
 
 /// Bytes of x, or dy, in a stage: 16 a lane, and a halo for each row.
-/// A stage is x, dy and perhaps marks; a warp's stages follow each other, then its ledger, then the
-/// next warp's.
+/// A stage is x and dy; a warp's stages follow each other, then its ledger, then the next warp's.
 PLAIT_HD constexpr int conv1d_bwd_bct_part(int taps, int log_vec) {
     return 512 + conv1d_bwd_bct_halo(taps, log_vec) * (32 / conv1d_bwd_bct_fewest(taps, log_vec));
 }
 
-/// Up to so many taps marks are fields: a lane has one pair of words, or two, in a third part.
+/// Up to so many taps marks are fields.
 inline constexpr int conv1d_bwd_bct_field_taps = 4;
 
 /// Bytes of a stage, and of all that a warp has.
-PLAIT_HD constexpr int conv1d_bwd_bct_stage(int taps, int log_vec, bool fields) {
-    return (fields ? 3 : 2) * conv1d_bwd_bct_part(taps, log_vec);
+PLAIT_HD constexpr int conv1d_bwd_bct_stage(int taps, int log_vec) {
+    return 2 * conv1d_bwd_bct_part(taps, log_vec);
 }
 inline constexpr int conv1d_bwd_bct_ledger = 48; ///< bytes
-PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec, bool fields) {
-    return conv1d_bwd_bct_stages(fields) * conv1d_bwd_bct_stage(taps, log_vec, fields) +
-           conv1d_bwd_bct_ledger;
+PLAIT_HD constexpr int conv1d_bwd_bct_ring(int taps, int log_vec) {
+    return conv1d_bwd_bct_stages * conv1d_bwd_bct_stage(taps, log_vec) + conv1d_bwd_bct_ledger;
 }
 
 /// Where a lane has its 16 bytes of x in the first stage.
@@ -123,20 +118,24 @@ inline void conv1d_bwd_bct_fill_marks(const conv1d_problem &p, conv1d_bwd_args *
     a->field_pairs = 0;
     a->field_rows = 0;
     a->borders_at = 0;
+    a->flags_at = 0;
     if (!conv1d_bwd_bct_has_fields(p)) return;
     a->fields = 1 << conv1d_log_vec(p.x.type);
     a->field_pairs = static_cast<int32_t>((a->tiles << a->log_lanes) + 2);
     a->field_rows = a->parts << (5 - a->log_lanes);
-    a->borders_at = conv1d_bwd_bct_fixes(p) ? a->field_rows * a->field_pairs * 8 : -1;
+    const int64_t fields = a->field_rows * a->field_pairs * 8;
+    const bool fixes = conv1d_bwd_bct_fixes(p);
+    a->borders_at = fixes ? fields : -1;
+    a->flags_at = fields + (fixes ? conv1d_border_bytes(p.batch, p.length) : 0);
 }
 inline int64_t conv1d_bwd_bct_marks_bytes(const conv1d_problem &p, const conv1d_bwd_args &a) {
-    return a.field_rows * a.field_pairs * 8 +
-           (conv1d_bwd_bct_fixes(p) ? conv1d_border_bytes(p.batch, p.length) : 0);
+    return a.fields ? a.flags_at + conv1d_mark_flags(a) : conv1d_border_bytes(p.batch, p.length);
 }
 /// Blocks of conv1d.bwd_marks.
 inline int64_t conv1d_bwd_bct_mark_grid(const conv1d_problem &p, const conv1d_bwd_args &a) {
-    return conv1d_grid((a.fields ? a.field_rows : p.batch) * 32 *
-                           conv1d_mark_pieces(p.length, a.fields, a.field_pairs),
+    return conv1d_grid(32 * ((a.fields ? a.field_rows : p.batch) *
+                                 conv1d_mark_pieces(p.length, a.fields, a.field_pairs) +
+                             conv1d_mark_flags(a)),
                        conv1d_bwd_threads);
 }
 
@@ -288,7 +287,7 @@ inline conv1d_launch conv1d_bwd_bct_fill(const conv1d_problem &p, int sms, int64
     conv1d_bwd_bct_divide(a, sms);
     int warps = conv1d_bwd_bct_deal(a, p, sms, conv1d_bwd_bct_warps(taps));
     conv1d_bwd_bct_fill_marks(p, a);
-    const int ring = conv1d_bwd_bct_ring(taps, log_vec, conv1d_bwd_bct_takes_fields(marked, taps));
+    const int ring = conv1d_bwd_bct_ring(taps, log_vec);
     while (warps > 1 && conv1d_bwd_bct_smem_bytes(warps, ring, taps) > smem_per_block) --warps;
     conv1d_bwd_reach(p, p.x, &a->x_begin, &a->x_end);
     conv1d_bwd_reach(p, p.dy, &a->dy_begin, &a->dy_end);

@@ -23,7 +23,7 @@ template <class Case> struct conv1d_bct_row {
     int copied_from, copied_to; ///< tiles that are copied without a look at bounds
     int plain_from, plain_to;   ///< tiles that nothing is special about
     int source;                 ///< the lane behind, of the warp
-    uint32_t marked;            ///< bit i: the tile that was copied i tiles ago is near a border
+    uint32_t marked;            ///< bit i: the tile that was copied i tiles ago has marks
     shared_at slot, free; ///< of the ring, the lane's: stage to read, first stage of those to fill
     shared_at low;        ///< first stage of the ring
     int phase;            ///< stages of the group that have been read
@@ -59,7 +59,8 @@ template <class Case> struct conv1d_bct_row {
         lane = warp_lane & (lanes() - 1);
         conv1d_pin(lane);
         aligned = like_x(a.x, a.vx) && like_x(a.dy, a.vdy) && (!a.dx || like_x(a.dx, a.vdx));
-        copied_from = shifted();
+        // what lies in front of a row is the row before, but in front of a base that is none
+        copied_from = shifted() && !simple();
         copied_to = always() ? 0 : whole();
         conv1d_pin(copied_from);
         conv1d_pin(copied_to);
@@ -223,6 +224,10 @@ template <class Case> struct conv1d_bct_row {
         if (!in_plain(at.tile)) return 0;
         if (Case::borders && a.marks) return masked() ? 0 : 1;
         int n = Case::group - phase;
+        if (Case::fields && a.marks) {
+            const int before = __clz(static_cast<int>(marked << (32 - 2 * Case::group + phase)));
+            if (n > before) n = before;
+        }
         if (n > at.run) n = at.run;
         return n > at.tile - plain_from + 1 ? at.tile - plain_from + 1 : n;
     }
@@ -240,6 +245,13 @@ template <class Case> struct conv1d_bct_row {
                            next.tile < copied_to && next.tile - (Case::group - 1) >= copied_from;
         if (whole) {
             ask_whole(next, to);
+            if (Case::fields && a.marks) {
+                // the first tile in the highest of the new bits
+                const int back = Case::group - 1 - (warp_lane & (Case::group - 1));
+                const uint32_t lanes = __ballot_sync(
+                    conv1d_all_lanes, static_cast<int>(flagged(next, next.tile - back)));
+                marked = marked << Case::group | (lanes & ((1u << Case::group) - 1));
+            }
             advance(next, Case::group);
         } else {
 #pragma unroll 1
@@ -266,18 +278,13 @@ template <class Case> struct conv1d_bct_row {
 #pragma unroll
         for (int i = 0; i < Case::group; ++i, dy -= tokens)
             async_copy<16>(to + i * Case::stage + Case::part, dy);
-        if constexpr (Case::fields) {
-            if (!a.marks) return;
-            const uint2 *words = field_words(at);
-#pragma unroll
-            for (int i = 0; i < Case::group; ++i, words -= lanes())
-                async_copy<8>(to + i * Case::stage + 2 * Case::part, words);
-            if (copied_from == 0) return;
-            words = field_words(at);
-#pragma unroll
-            for (int i = 0; i < Case::group; ++i, words -= lanes())
-                async_copy<8>(to + i * Case::stage + 2 * Case::part + 8, words + 1);
-        }
+    }
+    /// Whether a tile of the rows of `at` has a field that is not full, or meets one.
+    template <class Cursor>
+    __device__ __forceinline__ bool flagged(const Cursor &at, int tile) const {
+        const int part = at.row >> (5 - a.log_lanes); // one for the warp
+        const auto *const flags = static_cast<const uint8_t *>(a.marks) + a.flags_at;
+        return __ldg(flags + (int64_t{part} * tiles() + tile)) != 0;
     }
     /// The lane's pair of words of fields.
     template <class Cursor>
@@ -308,11 +315,7 @@ template <class Case> struct conv1d_bct_row {
             copy_checked(to + Case::part, at.dy, at.t, length, a.dy, a.dy_begin, a.dy_end);
         }
         if constexpr (Case::fields) {
-            if (a.marks && at.run > 0) {
-                const uint2 *const from = field_words(at);
-                async_copy<8>(to + 2 * Case::part, from);
-                if (copied_from != 0) async_copy<8>(to + 2 * Case::part + 8, from + 1);
-            }
+            if (a.marks) marked = marked << 1 | (at.run > 0 && flagged(at, at.tile) ? 1u : 0u);
         }
         if constexpr (Case::borders) {
             const bool mine = a.marks && at.run > 0 && near_border(at);
@@ -369,33 +372,21 @@ template <class Case> struct conv1d_bct_row {
         for (int q = 0; q < Case::old_loaded; q += each)
             load_words<each>(slot - 4 * (Case::old_loaded - q), in.old + q);
     }
-    template <class Cursor>
-    __device__ __forceinline__ void read_fields(const Cursor &at,
-                                                conv1d_bct_chunk<Case> &in) const {
-        // behind the lane's tokens, those that taps reach from
-        constexpr uint32_t reached = (1u << Case::history * Case::field_bits) - 1;
-        const uint2 two = fields(at, slot);
-        in.fields = two.x & (two.y | ~reached);
+    /// No element of the warp's is live.
+    static __device__ __forceinline__ bool dead(const conv1d_bct_chunk<Case> &in) {
+        return __all_sync(conv1d_all_lanes, static_cast<int>((in.fields.x & Case::live) == 0)) != 0;
     }
-    /// All taps of the warp's tokens count.
-    static __device__ __forceinline__ bool full(const conv1d_bct_chunk<Case> &in) {
-        return __all_sync(conv1d_all_lanes, static_cast<int>(in.fields == ~0u)) != 0;
-    }
-    /// Fields of the lane's tokens, and of as many behind them, of a stage that is read or has
-    /// been.
-    template <class Cursor>
-    __device__ __forceinline__ uint2 fields(const Cursor &at, shared_at stage) const {
-        uint32_t pair[2];
-        stage += 2 * Case::part;
-        load_words<2>(stage, pair);
-        if (copied_from != 0) { // shifted
+    /// Fields of the lane's tokens, and of as many behind them.
+    template <class Cursor> __device__ __forceinline__ uint2 fields(const Cursor &at) const {
+        const uint2 *const from = field_words(at);
+        uint2 pair = __ldg(from);
+        if (shifted()) {
             const uint32_t by = static_cast<uint32_t>((at.t & (vec - 1)) * Case::field_bits);
-            uint32_t behind;
-            load_words<1>(stage + 12, &behind);
-            pair[0] = __funnelshift_r(pair[0], pair[1], by);
-            pair[1] = __funnelshift_r(pair[1], behind, by);
+            const uint32_t behind = __ldg(from + 1).y;
+            pair.x = __funnelshift_r(pair.x, pair.y, by);
+            pair.y = __funnelshift_r(pair.y, behind, by);
         }
-        return make_uint2(pair[0], pair[1]);
+        return pair;
     }
     __device__ __forceinline__ bool in_plain(int tile) const {
         return tile >= plain_from && tile < plain_to;
@@ -417,6 +408,10 @@ template <class Case> struct conv1d_bct_row {
         return (all << before) & ~(all << left) & all;
     }
 
+    /// dx of a whole tile without a token.
+    template <class Cursor> __device__ __forceinline__ void store_zeros(const Cursor &at) const {
+        *reinterpret_cast<uint4 *>(at.dx + at.t) = make_uint4(0, 0, 0, 0);
+    }
     template <conv1d_bct_kind Kind, class Cursor>
     __device__ __forceinline__ void store(const Cursor &at, const float (&v)[vec]) const {
         bits *const p = at.dx + at.t;

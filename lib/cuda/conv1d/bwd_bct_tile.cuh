@@ -166,9 +166,9 @@ template <class Case> struct conv1d_bct_tile {
         borders = make_uint2(0, 0);
         if constexpr (Kind == conv1d_bct_kind::plain) return;
         if constexpr (Kind == conv1d_bct_kind::masked) {
-            fields = way.fields(here, way.slot);
-            constexpr uint32_t live = vec == 8 ? 0x11111111u : 0x01010101u;
-            dead = __any_sync(conv1d_all_lanes, static_cast<int>((fields.x & live) != live)) != 0;
+            fields = in.fields;
+            dead = __any_sync(conv1d_all_lanes,
+                              static_cast<int>((fields.x & Case::live) != Case::live)) != 0;
             return;
         }
         if constexpr (Kind == conv1d_bct_kind::edge) {

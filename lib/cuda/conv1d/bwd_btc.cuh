@@ -137,6 +137,8 @@ conv1d_btc_walk_parts(const conv1d_btc_lane<Case> &l, conv1d_btc_range &range,
                 for (int r = 0; r < taps; ++r)
 #pragma unroll
                     for (int e = 0; e < Case::vec; ++e) g[r][e] = 0;
+            } else if (tile < high && conv1d_btc_is_dead<Case>(a, b, tile * taps)) {
+                conv1d_btc_dead<Case, taps - 1>(l, row, at, x, g);
             } else {
                 conv1d_btc_tile<Case, true, false, taps - 1>(l, row, b, tile * taps, tile < high,
                                                              at, x, g, s);

@@ -1,5 +1,5 @@
 // conv1d.bwd_btc_marks: which taps of a token count, for conv1d.bwd_btc, and which tiles have a
-// token whose mark is not full. A thread a tile, a warp a word of flags.
+// token whose mark is not full. A thread a token, a block a word of flags.
 // conv1d.bwd_btc_fix: behind conv1d.bwd_btc, which leaves out what states enter: of sequences with
 // a first state the first K-1 tokens (dx, and their part of dw and dbias), dx of the last tokens,
 // which the gradient of the last state meets, and the gradient of the first state. Blocks of the
@@ -35,31 +35,38 @@ __device__ __forceinline__ conv1d_mark conv1d_btc_mark_of(const conv1d_btc_args 
     return m;
 }
 
-__global__ void __launch_bounds__(conv1d_bwd_btc_mark_threads)
+__global__ void __launch_bounds__(conv1d_bwd_btc_most_mark_threads)
     conv1d_bwd_btc_marks(const __grid_constant__ conv1d_btc_args a) {
+    extern __shared__ __align__(16) char shared[];
+    uint32_t *const edges = reinterpret_cast<uint32_t *>(shared); // a bit for each token
+    const int taps = static_cast<int>(a.tile);
+    const int lane = static_cast<int>(threadIdx.x & 31u), warp = static_cast<int>(threadIdx.x >> 5);
     const int64_t words = (a.tiles + 31) >> 5, all = a.batch * words;
-    const int64_t step = int64_t{gridDim.x} * (conv1d_bwd_btc_mark_threads / 32);
-    const int lane = static_cast<int>(threadIdx.x & 31u);
     const conv1d_mark full = conv1d_full_mark(a.width);
     uint16_t *const marks = static_cast<uint16_t *>(a.marks_out);
     uint32_t *const flags =
         reinterpret_cast<uint32_t *>(static_cast<char *>(a.marks_out) + a.flags_at);
     start_successor();
-    for (int64_t word = int64_t{wait_for_predecessor()} * (conv1d_bwd_btc_mark_threads / 32) +
-                        static_cast<int64_t>(threadIdx.x >> 5);
-         word < all; word += step) {
-        const int64_t b = word / words, tile = ((word - b * words) << 5) + lane;
-        const int64_t first = tile * a.tile, last = min(first + a.tile, a.length);
+    for (int64_t word = wait_for_predecessor(); word < all; word += gridDim.x) {
+        const int64_t b = word / words;
+        const int64_t t = ((word - b * words) << 5) * taps + static_cast<int64_t>(threadIdx.x);
         int edge = 0;
-        conv1d_sequence s = {-1, 0, 0};
-        for (int64_t t = first; t < last; ++t) {
-            if (t == first || a.packed) s = conv1d_sequence_of(a, b, t);
-            const conv1d_mark m = conv1d_btc_mark_of(a, s, b, t);
+        if (t < a.length) {
+            const conv1d_mark m = conv1d_btc_mark_of(a, conv1d_sequence_of(a, b, t), b, t);
             marks[b * a.length + t] = static_cast<uint16_t>(m.back | m.ahead << 8);
-            edge |= m.back != full.back || m.ahead != full.ahead;
+            edge = m.back != full.back || m.ahead != full.ahead;
         }
         const uint32_t bits = __ballot_sync(0xffffffffu, edge);
-        if (lane == 0) flags[word] = bits;
+        __syncthreads(); // the bits of the last word have been read
+        if (lane == 0) edges[warp] = bits;
+        __syncthreads(); // the bits are written
+        if (warp != 0) continue;
+        const int from = lane * taps, at = from >> 5;
+        const uint32_t of_tile =
+            __funnelshift_r(edges[at], at + 1 < taps ? edges[at + 1] : 0u, from & 31) &
+            ((1u << taps) - 1u);
+        const uint32_t of_word = __ballot_sync(0xffffffffu, static_cast<int>(of_tile != 0));
+        if (lane == 0) flags[word] = of_word;
     }
 }
 

@@ -34,7 +34,6 @@ struct conv1d_btc_args : conv1d_bwd_args {
     int64_t dx_hop;              ///< bytes from a token to the one before it
     int64_t x_step, dy_step;     ///< bytes from a token to the next
     int32_t tile_low, tile_high; ///< tiles that can be copied without tests
-    int64_t flags_at;            ///< bytes from the marks to a bit for each tile
     // conv1d.bwd_btc_fix
     int32_t tails;      ///< tokens at the end of a sequence, which the last state's gradient meets
     int32_t entries_of; ///< entries of a sequence's first state that have a gradient
@@ -224,13 +223,11 @@ constexpr int64_t conv1d_bwd_btc_flags_at(int64_t batch, int64_t length) {
     return (2 * batch * length + 15) / 16 * 16;
 }
 
-inline constexpr int conv1d_bwd_btc_mark_threads = 64;
+inline constexpr int conv1d_bwd_btc_most_mark_threads = 32 * conv1d_bwd_btc_longest;
 
-/// conv1d.bwd_btc_marks: a thread a tile.
-inline conv1d_launch conv1d_bwd_btc_mark_launch(int64_t batch, int64_t tiles) {
-    const int64_t warps = batch * conv1d_ceil_div(tiles, 32);
-    return {"all", conv1d_bwd_btc_mark_threads,
-            conv1d_grid(warps * 32, conv1d_bwd_btc_mark_threads), 0};
+/// conv1d.bwd_btc_marks: a thread a token of 32 tiles.
+inline conv1d_launch conv1d_bwd_btc_mark_launch(int64_t batch, int64_t tiles, int taps) {
+    return {"all", 32 * taps, conv1d_grid(batch * conv1d_ceil_div(tiles, 32), 1), 4 * taps};
 }
 
 /// conv1d.bwd_btc computes again what states enter: the first tokens of sequences with a first

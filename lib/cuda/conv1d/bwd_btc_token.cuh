@@ -188,6 +188,32 @@ conv1d_btc_tile(const conv1d_btc_lane<Case> &l, conv1d_btc_row<Case> &row, int b
         conv1d_btc_tile<Case, Checked, Residual, R - 1>(l, row, b, t0, own, slot, x, g, s);
 }
 
+/// A tile of which no token is live: x for the tokens before it, dx is 0.
+template <class Case, int R>
+__device__ __forceinline__ void
+conv1d_btc_dead(const conv1d_btc_lane<Case> &l, conv1d_btc_row<Case> &row, int slot,
+                float (&x)[Case::taps][Case::vec], float (&g)[Case::taps][Case::vec]) {
+    conv1d_btc_read<Case, false>(l, slot, R, conv1d_btc_from<Case, false, R>(l, row),
+                                 x[(R + 1) % Case::taps]);
+    conv1d_btc_from<Case, true, R>(l, row); // dy is not read
+#pragma unroll
+    for (int e = 0; e < Case::vec; ++e) g[R][e] = 0.0f;
+    if (l.a.dx != nullptr) conv1d_btc_store<Case, R>(l, row.dx, g[R]);
+    row.dx = conv1d_btc_on(row.dx, l.a.dx_hop);
+    if constexpr (R > 0) conv1d_btc_dead<Case, R - 1>(l, row, slot, x, g);
+}
+
+/// Whether that is so.
+template <class Case>
+__device__ __forceinline__ bool conv1d_btc_is_dead(const conv1d_btc_args &a, int64_t b, int t0) {
+    if (a.marks == nullptr || t0 + Case::taps > a.length) return false;
+    const uint16_t *const marks = static_cast<const uint16_t *>(a.marks) + (b * a.length + t0);
+    uint32_t any = 0;
+#pragma unroll
+    for (int i = 0; i < Case::taps; ++i) any |= __ldg(marks + i);
+    return any == 0;
+}
+
 /// x of tokens behind the first tile of a walk.
 template <class Case, int R>
 __device__ __forceinline__ void conv1d_btc_lead(const conv1d_btc_lane<Case> &l,

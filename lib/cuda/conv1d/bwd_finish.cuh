@@ -30,13 +30,14 @@ __global__ void __launch_bounds__(conv1d_bwd_threads, 2)
         double sum = 0;
         if (column < columns) {
             const A *const from = static_cast<const A *>(a.partial) + column;
-            for (int64_t s = slice; s < a.slots; s += int64_t{4} * slices) {
-                A part[4]; // all on their way before the first is added
+            constexpr int ahead = 8;
+            for (int64_t s = slice; s < a.slots; s += int64_t{ahead} * slices) {
+                A part[ahead]; // all on their way before the first is added
 #pragma unroll
-                for (int i = 0; i < 4; ++i)
+                for (int i = 0; i < ahead; ++i)
                     part[i] = s + i * slices < a.slots ? from[(s + i * slices) * columns] : A(0);
 #pragma unroll
-                for (int i = 0; i < 4; ++i) sum += static_cast<double>(part[i]);
+                for (int i = 0; i < ahead; ++i) sum += static_cast<double>(part[i]);
             }
         }
         __syncthreads(); // the sums of the last columns are read
@@ -44,7 +45,11 @@ __global__ void __launch_bounds__(conv1d_bwd_threads, 2)
         __syncthreads(); // sums of all slices are written
         if (slice != 0 || column >= columns) continue;
         for (int i = 1; i < slices; ++i) sum += sums[thread + (i << log_columns)];
-        const int64_t k = column / a.channels, c = column % a.channels;
+        const bool narrow =
+            columns <= UINT32_MAX; // a division of 64 bits takes longer than the sum
+        const int64_t k = narrow ? static_cast<uint32_t>(column) / static_cast<uint32_t>(a.channels)
+                                 : column / a.channels;
+        const int64_t c = column - k * a.channels;
         if (k < a.width) {
             if (a.dw) conv1d_store(a.dw, c * a.vdw.c + k * a.vdw.t, a.vdw.type, sum);
         } else if (a.dbias) {

@@ -29,6 +29,7 @@ struct conv1d_bwd_args {
     int32_t field_pairs; ///< of a row
     int64_t field_rows;
     int64_t borders_at;     ///< conv1d.bwd_bct: bytes from marks to the words of borders; -1: none
+    int64_t flags_at;       ///< the same to the flags of tiles, where there are fields
     int64_t tile;           ///< tokens of a tile
     int64_t tiles;          ///< of a row
     int64_t tiles_per_walk; ///< of conv1d.bwd_bct: bwd_bct_layout.h

@@ -1,6 +1,7 @@
-// conv1d.bwd_marks: which tokens are at a border of their sequence, for conv1d.bwd_bct, and which
-// are of none: bwd_marks_layout.h. A warp a word, a lane a token. Bytes: ids, and 1/4 a token.
-// Latency of two trips to memory.
+// conv1d.bwd_marks: which tokens are at a border of their sequence, for conv1d.bwd_bct, which are
+// of none, and which tiles have such: bwd_marks_layout.h. A warp a word, a lane a token; then a
+// warp a tile, a lane a vector. Bytes: ids twice, and 1/4 or 1 a token. Latency of two trips to
+// memory.
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -31,6 +32,41 @@ __device__ __forceinline__ uint32_t conv1d_bwd_field(const conv1d_bwd_args &a,
     return field;
 }
 
+/// Whether all tokens from `first` to `last` are live and inner. A chain: each as the one before.
+__device__ __forceinline__ bool conv1d_bwd_all_inner(const conv1d_bwd_args &a, int64_t b,
+                                                     int64_t first, int64_t last) {
+    if (first > last) return true;
+    const conv1d_sequence s = conv1d_sequence_of(a, b, first);
+    if (!conv1d_live(a, s, b, first) || last >= s.end || !conv1d_bwd_inner(a, s, b, first))
+        return false;
+    if (!a.seq_idx) return true;
+    const int32_t id = conv1d_id(a, b, first);
+    bool same = true;
+    for (int64_t t = first + 1; t <= last; ++t) same = same && conv1d_id(a, b, t) == id;
+    return same;
+}
+
+/// Flags of tiles.
+__device__ __forceinline__ void conv1d_bwd_flag_tiles(const conv1d_bwd_args &a, int64_t from,
+                                                      int64_t step, bool shifted) {
+    const int lane = static_cast<int>(threadIdx.x % 32), vec = a.fields;
+    const int log_lanes = a.log_lanes, in_row = lane & ((1 << log_lanes) - 1);
+    const int64_t all = conv1d_mark_flags(a);
+    char *const flags = static_cast<char *>(a.marks_out) + a.flags_at;
+    for (int64_t at = from; at < all; at += step) {
+        // 256 bytes of fields for each tile: their number has 32 bits
+        const int64_t part = static_cast<uint32_t>(at) / static_cast<uint32_t>(a.tiles);
+        const int64_t tile = at - part * a.tiles;
+        const int64_t b = (part << (5 - log_lanes)) + (lane >> log_lanes);
+        const int64_t t = tile * a.tile + in_row * vec;
+        const int64_t first = max(t - (shifted ? vec - 1 : 0), int64_t{0});
+        const int64_t last = min(t + vec - 1 + a.width - 1, a.length - 1);
+        const bool full = b >= a.batch || conv1d_bwd_all_inner(a, b, first, last);
+        const bool any = __any_sync(0xffffffffu, static_cast<int>(!full)) != 0;
+        if (lane == 0) flags[at] = any ? 1 : 0;
+    }
+}
+
 /// conv1d.bwd_marks: a warp 32 tokens, a lane a token.
 __global__ void __launch_bounds__(conv1d_bwd_threads)
     conv1d_bwd_marks(const __grid_constant__ conv1d_bwd_args a) {
@@ -41,8 +77,8 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
     const int64_t all = (fields ? a.field_rows : a.batch) * pieces;
     const int64_t step = static_cast<int64_t>(gridDim.x) * warps;
     start_successor();
-    for (int64_t piece = static_cast<int64_t>(wait_for_predecessor()) * warps + threadIdx.x / 32;
-         piece < all; piece += step) {
+    int64_t piece = static_cast<int64_t>(wait_for_predecessor()) * warps + threadIdx.x / 32;
+    for (; piece < all; piece += step) {
         const int64_t b = piece / pieces, word = piece - b * pieces - (fields ? 1 : 0);
         const int64_t t = word * 32 + lane;
         bool border = false, dead = false;
@@ -71,6 +107,8 @@ __global__ void __launch_bounds__(conv1d_bwd_threads)
             reinterpret_cast<uint2 *>(static_cast<char *>(a.marks_out) +
                                       a.borders_at)[b * words + word] = make_uint2(borders, deads);
     }
+    // the next warps, as those of pieces end
+    conv1d_bwd_flag_tiles(a, piece - all, step, ((a.vx.b | a.vx.c) & (fields - 1)) != 0);
 }
 
 } // namespace plait::impl::cuda

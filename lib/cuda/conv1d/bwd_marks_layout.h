@@ -41,6 +41,13 @@ PLAIT_HD constexpr int64_t conv1d_mark_pieces(int64_t length, int fields, int64_
     return fields == 0 ? tokens : 1 + (words > tokens ? words : tokens);
 }
 
+/// Behind the fields, and borders where there are some, a byte for each tile of each group of rows
+/// that share a warp: not 0 where the field of a token of the tile, or of those that its x meet, is
+/// not full. Where rows begin anywhere it holds for all places of the tile's first token.
+PLAIT_HD constexpr int64_t conv1d_mark_flags(const conv1d_bwd_args &a) {
+    return a.fields ? a.parts * a.tiles : 0;
+}
+
 /// Tokens t .. t + 3 for t % 4 == 0, from the row's words t / 32 and the next: bit j, token t + j
 /// has a dx of its own: one of the tokens whose taps meet it is at a border.
 PLAIT_HD constexpr uint32_t conv1d_border_reach(uint32_t low, uint32_t high, int64_t t, int width) {

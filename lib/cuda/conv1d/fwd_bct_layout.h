@@ -42,8 +42,8 @@ PLAIT_HD constexpr int conv1d_bct_batch(scalar s, int taps, bool masked) {
 }
 
 /// Blocks that registers must leave room for on an SM.
-PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps, bool masked) {
-    if (masked) return taps == 4 ? 5 : taps == 32 ? 3 : 4;
+PLAIT_HD constexpr int conv1d_bct_blocks_per_sm(scalar s, int taps, bool odd, bool masked) {
+    if (masked) return taps == 4 ? (odd ? 5 : 6) : taps == 32 ? 3 : 4;
     return taps == 4 ? 7 : taps == 16 || (taps == 8 && s == scalar::f32) ? 5 : 4;
 }
 
@@ -147,8 +147,8 @@ PLAIT_HD constexpr conv1d_bct_range conv1d_bct_odd_range(scalar s, int halo, int
 }
 
 /// "bf16.k4", "bf16.k4.odd": rows begin anywhere; "bf16.k4.masked": that, and with masks;
-/// "bf16.k4.state": aligned, with first states.
-enum class conv1d_bct_rows { aligned, odd, masked, state };
+/// "bf16.k4.masked.aligned": up to 4 taps; "bf16.k4.state": aligned, with first states.
+enum class conv1d_bct_rows { aligned, odd, masked, masked_aligned, state };
 
 constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows rows) {
     conv1d_name name{};
@@ -158,6 +158,7 @@ constexpr conv1d_name conv1d_fwd_variant(scalar s, int taps, conv1d_bct_rows row
     conv1d_append(name, at, taps);
     if (rows == conv1d_bct_rows::odd) conv1d_append(name, at, ".odd");
     if (rows == conv1d_bct_rows::masked) conv1d_append(name, at, ".masked");
+    if (rows == conv1d_bct_rows::masked_aligned) conv1d_append(name, at, ".masked.aligned");
     if (rows == conv1d_bct_rows::state) conv1d_append(name, at, ".state");
     return name;
 }
@@ -183,10 +184,12 @@ constexpr conv1d_launch conv1d_fwd_bct_tiled_launch(conv1d_fwd_args &a, bool ali
     a.vectors = cut.vectors;
     a.channel_count = conv1d_divisor_of(a.channels);
     a.blocks = static_cast<uint32_t>(blocks);
-    const conv1d_bct_rows rows = masked     ? conv1d_bct_rows::masked
-                                 : !aligned ? conv1d_bct_rows::odd
-                                 : state    ? conv1d_bct_rows::state
-                                            : conv1d_bct_rows::aligned;
+    const bool few = conv1d_fwd_bct_taps(a.width) == 4;
+    const conv1d_bct_rows rows = masked && aligned && few ? conv1d_bct_rows::masked_aligned
+                                 : masked                 ? conv1d_bct_rows::masked
+                                 : !aligned               ? conv1d_bct_rows::odd
+                                 : state                  ? conv1d_bct_rows::state
+                                                          : conv1d_bct_rows::aligned;
     return conv1d_fwd_launch(conv1d_fwd_variant(a.x_type, conv1d_fwd_bct_taps(a.width), rows),
                              conv1d_bct_threads, blocks, 0);
 }

@@ -79,19 +79,23 @@ __device__ __forceinline__ void conv1d_bct_state_window(const conv1d_fwd_args &a
                 a.state_in, state + (a.entries - d) * a.state_stride.t, a.state_wide);
 }
 
-/// Fields of the v tokens from t on, ones behind them.
-template <scalar S, int Taps>
+/// Fields of the v tokens from t on, ones behind them. Odd: they may begin in the middle of a word.
+template <scalar S, int Taps, bool Odd = true>
 __device__ __forceinline__ void
 conv1d_bct_load_masks(const uint32_t *row, int t, uint32_t (&masks)[conv1d_mask_words<S, Taps>]) {
     constexpr int n = conv1d_mask_words<S, Taps>, bits = conv1d_vector(S) * Taps;
     const conv1d_mask_place at = conv1d_mask_place_of(t, Taps);
     row += at.word;
     uint32_t low = __ldg(row);
+    if constexpr (!Odd && bits <= 32) {
+        masks[0] = low >> at.bit;
+    } else {
 #pragma unroll
-    for (int i = 0; i < n; ++i) {
-        const uint32_t high = Taps == 32 && i + 1 == n ? 0 : __ldg(row + i + 1);
-        masks[i] = __funnelshift_r(low, high, static_cast<unsigned>(at.bit));
-        low = high;
+        for (int i = 0; i < n; ++i) {
+            const uint32_t high = Taps == 32 && i + 1 == n ? 0 : __ldg(row + i + 1);
+            masks[i] = __funnelshift_r(low, high, static_cast<unsigned>(at.bit));
+            low = high;
+        }
     }
     if constexpr (bits < 32) masks[0] |= ~0u << bits;
 }
@@ -150,8 +154,8 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
             const bool now = t >= range.least && t <= range.most;
             if (now) plain |= 1u << i;
             if (now) conv1d_bct_load_window<S, halo, Odd>(x, t, words[i]);
-            if constexpr (Masked)
-                if (now) conv1d_bct_load_masks<S, Taps>(masks_row, t, masks[i]);
+            if constexpr (Masked && Odd)
+                if (now) conv1d_bct_load_masks<S, Taps, Odd>(masks_row, t, masks[i]);
         }
         if (i0 == 0) conv1d_load_taps_by<S, Taps <= (Odd ? 8 : 16)>(a, self.c, taps, bias);
         if constexpr (!Masked || Taps == 4) done |= plain << i0;
@@ -164,6 +168,8 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
                 if (kind == 0) continue;
                 done |= 1u << (i0 + i);
             }
+            if constexpr (Masked && !Odd) // from L1: no registers for them before
+                conv1d_bct_load_masks<S, Taps, Odd>(masks_row, first + i * stride, masks[i]);
             float window[halo + v], out[v];
             if constexpr (!Odd) conv1d_bct_clear_window<S, halo>(first + i * stride, words[i]);
             conv1d_widen_words<S, halo + v>(words[i], window);
@@ -196,7 +202,7 @@ __device__ __forceinline__ void conv1d_bct_tile_body(const conv1d_fwd_args &a,
         const int t = t0 + (__ffs(static_cast<int>(left)) - 1) * stride;
         left &= left - 1;
         float window[halo + v], out[v];
-        if (Masked && t >= range.least && t <= range.most) {
+        if (Masked && Taps > 4 && t >= range.least && t <= range.most) {
             uint32_t words[window_words];
             conv1d_bct_load_window<S, halo, true>(x, t, words);
             conv1d_widen_words<S, halo + v>(words, window);
@@ -220,7 +226,7 @@ template <scalar S, int Taps, bool Odd, bool Masked, bool State = false>
 __global__ void __launch_bounds__(conv1d_bct_threads,
                                   conv1d_bct_is_wide(Taps) && !Odd
                                       ? conv1d_bct_wide_blocks_per_sm(Taps)
-                                      : conv1d_bct_blocks_per_sm(S, Taps, Masked))
+                                      : conv1d_bct_blocks_per_sm(S, Taps, Odd, Masked))
     conv1d_fwd_bct_tiled(const __grid_constant__ conv1d_fwd_args a) {
     start_successor();
     for (uint32_t block = wait_for_predecessor(); block < a.blocks; block += gridDim.x) {

@@ -9,6 +9,7 @@ kernel_list list_conv1d_fwd_bct_tiled_bf16() {
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 4, rows::aligned>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 4, rows::odd>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 4, rows::masked>(),
+        conv1d_fwd_bct_tiled_entry<scalar::bf16, 4, rows::masked_aligned>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 4, rows::state>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 8, rows::aligned>(),
         conv1d_fwd_bct_tiled_entry<scalar::bf16, 8, rows::odd>(),

@@ -12,8 +12,8 @@ template <scalar S, int Taps, conv1d_bct_rows Rows> kernel_entry conv1d_fwd_bct_
     static constexpr conv1d_name name = conv1d_fwd_variant(S, Taps, Rows);
     using rows = conv1d_bct_rows;
     constexpr bool odd = Rows == rows::odd || Rows == rows::masked;
-    return make_kernel_entry<
-        &conv1d_fwd_bct_tiled<S, Taps, odd, Rows == rows::masked, Rows == rows::state>>(
+    constexpr bool masked = Rows == rows::masked || Rows == rows::masked_aligned;
+    return make_kernel_entry<&conv1d_fwd_bct_tiled<S, Taps, odd, masked, Rows == rows::state>>(
         "conv1d.fwd_bct_tiled", name.text);
 }
 

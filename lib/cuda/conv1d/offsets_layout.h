@@ -28,11 +28,15 @@ struct conv1d_offsets_args {
     bool wide; ///< cu is i64, else i32
 };
 
-constexpr int conv1d_offsets_threads = 1024;
+constexpr int conv1d_offsets_threads = 1024;      ///< at most
 constexpr int conv1d_offsets_smem_bytes = 32 * 8; ///< one word for each warp
 
-constexpr conv1d_launch conv1d_offsets_launch() {
-    return {"all", conv1d_offsets_threads, 1, conv1d_offsets_smem_bytes};
+/// A thread a sequence, as far as a block goes: every warp reads the words of all.
+constexpr conv1d_launch conv1d_offsets_launch(int64_t sequences) {
+    const int64_t warps = conv1d_ceil_div(sequences < 1 ? 1 : sequences, 32);
+    const bool all = warps >= conv1d_offsets_threads / 32;
+    return {"all", all ? conv1d_offsets_threads : static_cast<int>(warps) * 32, 1,
+            conv1d_offsets_smem_bytes};
 }
 
 } // namespace plait::impl

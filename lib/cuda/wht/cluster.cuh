@@ -7,10 +7,14 @@
 // Hence no block exits or is sent to while others need its words. In place works: a block stores
 // when all parts have come. Limits: 16-byte bases and row strides, row strides >= n, sm_90.
 // Precision: f32 sums for 16-bit types and f32, f64 for f64; one scaling and rounding at the store.
-// Measured on an H200, time / copy (benchmarks/results): f32 2^16..2^19 1.12, 1.25, 1.45, 1.59;
-// in a probe f64 1.11, 1.18, 1.41, 1.56, 16 bits 1.8 to 2.7. In parts of 128 KB a block is alone on
-// its SM, so that its phases follow each other, and clusters of 16 reach 112 of 132 SMs. The
-// network (3.3 TB/s of 2.1 needed) is no bound.
+// Measured on an H200, time / copy: f32 2^16..2^19 1.12, 1.25, 1.38, 1.59; f64 1.12, 1.18, 1.31,
+// 1.54; 16 bits 1.95 at 2^17. Each byte of DRAM once (ncu; asked for a row earlier, half of 2^18 was
+// read twice). From 2^18 on the bound is the queue of shared-memory instructions: warps wait for
+// it (mio_throttle 4.8 of an issue, everything else 2 or less) while DRAM is busy 55 to 75 % and the
+// data path of shared memory 43 %; parts of 128 KB leave one block on an SM, whose phases follow
+// each other. Clusters of 16 reach 112 of 132 SMs. The network (3.3 TB/s of 2.1 needed) is no bound.
+// Lost: 64 elements a thread and two exchanges in place of three, with stores of 4 bytes (1.24 at
+// 2^17, 1.47 at 2^18): the queue of global accesses (lg_throttle 2.6) then binds.
 #pragma once
 
 #include "lib/cuda/common/cluster.cuh"
