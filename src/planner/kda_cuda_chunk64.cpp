@@ -282,6 +282,11 @@ void add_grad(pipeline &out, const problem &problem, const profile &device,
     args.vector_q = channels_aligned(p, p.q, p.heads, p.dim_k);
     args.vector_k = channels_aligned(p, p.k, p.heads, p.dim_k);
     args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
+    const auto wide = [&](const kda_view &v) {
+        return v.type == scalar::bf16 && channels_aligned(p, v, p.heads, p.dim_k);
+    };
+    args.wide_g = wide(p.g), args.wide_dq = wide(p.dq);
+    args.wide_dk = wide(p.dk), args.wide_dg = wide(p.dg);
     kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args, device.sms));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +

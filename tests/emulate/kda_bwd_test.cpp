@@ -55,6 +55,16 @@ TEST_CASE("emulated kda backward: every width, V other than K, states of both ty
     }
 }
 
+TEST_CASE("emulated kda backward: bounded gates in whole chunks and tails, in every order") {
+    rng random(derive(config().seed, 33));
+    for (const auto &[k, v, t] :
+         {std::array<int64_t, 3>{128, 128, 192}, {64, 64, 130}, {96, 72, 80}, {128, 48, 128}}) {
+        kda_call c =
+            kda_layer(PLAIT_BACKWARD, PLAIT_BF16, 1, t, k == 64 ? 3 : 1, k == 64 ? 3 : 1, k, v);
+        check(c, random_inputs(c, random), true);
+    }
+}
+
 TEST_CASE("emulated kda backward: packed sequences, tails, beta of 0, gates of -1000") {
     rng random(derive(config().seed, 31));
     for (const bool logit : {false, true}) {

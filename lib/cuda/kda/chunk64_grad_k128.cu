@@ -10,8 +10,7 @@ kernel_list list_kda_chunk64_grad_k128() {
     static const kernel_entry entries[] = {
         make_kernel_entry<&kda_chunk64_grad<128, true>>("kda.chunk64_grad", "k128"),
         make_kernel_entry<&kda_chunk64_grad<128, false>>("kda.chunk64_grad", "k128.f16"),
-        make_kernel_entry<&kda_chunk64_grad_near<128, true>>("kda.chunk64_grad", "k128.near"),
-        make_kernel_entry<&kda_chunk64_grad_near<128, false>>("kda.chunk64_grad", "k128.near.f16"),
+        make_kernel_entry<&kda_chunk64_grad_near<128>>("kda.chunk64_grad", "k128.near"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

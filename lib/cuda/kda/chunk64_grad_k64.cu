@@ -10,8 +10,7 @@ kernel_list list_kda_chunk64_grad_k64() {
     static const kernel_entry entries[] = {
         make_kernel_entry<&kda_chunk64_grad<64, true>>("kda.chunk64_grad", "k64"),
         make_kernel_entry<&kda_chunk64_grad<64, false>>("kda.chunk64_grad", "k64.f16"),
-        make_kernel_entry<&kda_chunk64_grad_near<64, true>>("kda.chunk64_grad", "k64.near"),
-        make_kernel_entry<&kda_chunk64_grad_near<64, false>>("kda.chunk64_grad", "k64.near.f16"),
+        make_kernel_entry<&kda_chunk64_grad_near<64>>("kda.chunk64_grad", "k64.near"),
     };
     return {entries, static_cast<int>(sizeof(entries) / sizeof(entries[0]))};
 }

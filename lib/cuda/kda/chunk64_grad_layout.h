@@ -22,10 +22,11 @@ struct kda_chunk64_grad_args {
     const kda_sequence *table;
     const kda_chunk *chunks;
     kda_problem p;
-    int64_t blocks;                    ///< chunk slots times heads of q and k
-    int32_t values;                    ///< of a tile: a multiple of 64
-    float least_beta;                  ///< as for kda.chunk64_prep
-    bool vector_q, vector_k, vector_o; ///< 8 channels are an aligned access; DO as bf16
+    int64_t blocks;                         ///< chunk slots times heads of q and k
+    int32_t values;                         ///< of a tile: a multiple of 64
+    float least_beta;                       ///< as for kda.chunk64_prep
+    bool vector_q, vector_k, vector_o;      ///< 8 channels are an aligned access; DO as bf16
+    bool wide_g, wide_dq, wide_dk, wide_dg; ///< the same of bf16 tensors
 };
 
 /// Dynamic shared memory. When products with states are done, what halves tell one another takes
@@ -42,7 +43,7 @@ struct kda64_grad_shared : kda64_grad_tiles {
 /// Of variants `near`. `factors`: fragments of three operands. `slots`: 16 bytes of each thread.
 /// `parts`: of sums over channels. `between`: decays between anchors, then sums over tokens.
 struct kda64_grad_near_shared : kda64_grad_tiles {
-    int factors, slots, parts, rows, dots, betas, between, totals, places, counter, bytes;
+    int factors, slots, parts, rows, bias, between, totals, places, counter, bytes;
 };
 
 PLAIT_HD constexpr int kda64_grad_threads(int keys) { return 4 * keys; }
@@ -81,12 +82,10 @@ PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys, int values, 
     return s;
 }
 
-/// With 128 keys there is one block to an SM, and room for as many values: places are constants.
-PLAIT_HD constexpr kda64_grad_near_shared kda64_grad_near_shared_of(int keys, int values) {
+/// With room for as many values as keys, so that places are constants.
+PLAIT_HD constexpr kda64_grad_near_shared kda64_grad_near_shared_of(int keys) {
     kda64_grad_near_shared s{};
-    if (keys == 128) values = 128;
-    const int state = kda64_tile_bytes(values, keys), rows = kda64_tile_bytes(values, kda64_rows);
-    const int tokens = kda64_tile_bytes(kda64_rows, keys);
+    const int state = kda64_tile_bytes(keys, keys), tokens = kda64_tile_bytes(kda64_rows, keys);
     s.q = 0;
     s.k = s.q + tokens;
     s.pairs = s.k + tokens;
@@ -94,28 +93,30 @@ PLAIT_HD constexpr kda64_grad_near_shared kda64_grad_near_shared_of(int keys, in
     s.slots = s.factors + 3 * tokens;
     s.parts = s.slots + 16 * kda64_grad_threads(keys);
     s.rows = s.parts + 2 * 4 * 64 * (keys / 16);
-    s.dots = s.rows + 5 * 4 * 64;
-    s.betas = s.dots + 4 * 64;
-    s.between = s.betas + 4 * 64;
+    s.bias = s.rows + 5 * 4 * 64;
+    s.between = s.bias + 4 * keys;
     s.totals = s.between + 6 * 4 * keys;
     s.places = s.totals + 4 * 4 * keys;
-    s.counter = s.places + 2 * 64;
+    s.counter = s.places + 2 * 96;
     s.written = (s.counter + 16 + 127) / 128 * 128;
-    s.adjoints = s.written + rows;
-    s.d_o = s.adjoints + rows;
-    s.states = s.d_o + rows;
+    s.adjoints = s.written + tokens;
+    s.d_o = s.adjoints + tokens;
+    s.states = s.d_o + tokens;
     s.gradients = s.states + state;
     s.bytes = s.gradients + state;
     return s;
 }
 
-/// Variants `near`: gates as in those of kda.chunk64_prep, one value head to a head of q. With more
-/// there is no room for the sums of heads.
-constexpr bool kda64_grad_near(const kda_problem &p) { return kda64_near(p) && p.group() == 1; }
+/// Variants `near`: gates as in those of kda.chunk64_prep, bf16, no more values than keys, one
+/// value head to a head of q: there is no room for the sums of several.
+constexpr bool kda64_grad_near(const kda_problem &p) {
+    return kda64_near(p) && p.group() == 1 && p.q.type == scalar::bf16 &&
+           p.k.type == scalar::bf16 && p.dim_v <= kda64_keys(p.dim_k);
+}
 
 constexpr int kda64_grad_bytes(const kda_problem &p, int values) {
     const int keys = kda64_keys(p.dim_k);
-    return kda64_grad_near(p) ? kda64_grad_near_shared_of(keys, values).bytes
+    return kda64_grad_near(p) ? kda64_grad_near_shared_of(keys).bytes
                               : kda64_grad_shared_of(keys, values, p.group() > 1).bytes;
 }
 
@@ -137,7 +138,7 @@ inline kda_launch kda_chunk64_grad_launch(kda_chunk64_grad_args &a, int64_t sms)
     return l;
 }
 
-/// A block has 32 columns of a value head's partial sums, a warp every eighth chunk slot.
+/// A block has 32 columns of a value head's partial sums, a warp every 32nd chunk slot.
 struct kda_chunk64_sums_args {
     const float *partials;
     void *da_log, *ddt_bias;
@@ -149,7 +150,7 @@ struct kda_chunk64_sums_args {
     int32_t columns; ///< of a partial sum; the last is A_LOG's
 };
 
-constexpr int kda64_sums_threads = 256;
+constexpr int kda64_sums_threads = 1024;
 
 constexpr kda_launch kda_chunk64_sums_launch(kda_chunk64_sums_args &a) {
     a.columns = kda64_keys(a.p.dim_k) + 1;

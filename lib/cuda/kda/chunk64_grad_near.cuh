@@ -1,5 +1,5 @@
 // Part of kda.chunk64_grad, which begins in chunk64_grad.cuh: variants `near`, for gates bounded by
-// -5 with one value head to a head of q.
+// -5, bf16, one value head to a head of q.
 //
 // Blocks of 16 tokens have their middle as anchor, from which 8 tokens decay by at most e^-40, so
 // that one factor of a row serves all pairs: q~ = s q e^(G_i - G_m), k~ = -beta k e^(G_i - G_m) and
@@ -14,25 +14,51 @@
 
 namespace plait::impl::cuda {
 
-/// A chunk and head; `block` is not below the number of blocks behind the last.
+/// A chunk and head: elements from the heads of tensors to its first. `block` is not below the
+/// number of blocks behind the last.
 struct kda64_near_place {
-    kda_chunk_place at;
-    int64_t h, block;
+    int64_t block, q, k, g, beta, d_o, dq, dk, dg, dbeta, h;
+    int32_t rows;
+    float rate;
 };
 
 /// The first chunk with tokens from `block` on.
 __device__ __forceinline__ void kda64_put_place(const kda_chunk64_grad_args &a, int64_t block,
                                                 kda64_near_place *to) {
-    kda64_near_place x{};
+    const kda_problem &p = a.p;
     // Records of 2^31 blocks are more than any memory, so that 32 bits number them.
-    const auto heads = static_cast<uint32_t>(a.p.heads);
-    for (x.block = block; x.block < a.blocks; x.block += gridDim.x) {
-        const auto n = static_cast<uint32_t>(x.block);
-        x.h = n % heads;
-        x.at = kda_chunk_of(a.p, a.table, a.chunks, a.slots, n / heads, kda64_rows);
-        if (x.at.rows > 0) break;
+    const auto heads = static_cast<uint32_t>(p.heads);
+    for (; block < a.blocks; block += gridDim.x) {
+        const auto n = static_cast<uint32_t>(block);
+        const kda_chunk_place at =
+            kda_chunk_of(p, a.table, a.chunks, a.slots, n / heads, kda64_rows);
+        if (at.rows <= 0) continue;
+        const int64_t h = n % heads;
+        const auto of = [&](const kda_view &v) { return kda_at(v, at.row, at.token, h); };
+        to->q = of(p.q), to->k = of(p.k), to->g = of(p.g), to->beta = of(p.beta);
+        to->d_o = of(p.d_o), to->dq = of(p.dq), to->dk = of(p.dk), to->dg = of(p.dg);
+        to->dbeta = of(p.dbeta), to->h = h, to->rows = at.rows;
+        to->rate = kda_rate(p, a.in.a_log, h);
+        break;
     }
-    *to = x;
+    to->block = block;
+}
+
+/// 64 tokens of `Columns` channels as they are stored, eight channels an aligned access.
+template <int Threads, int Columns>
+__device__ __forceinline__ void kda64_copy_rows(const void *base, int64_t at, int64_t stride,
+                                                int count, char *tile) {
+    constexpr int units = Columns / 8, step = Threads / units;
+    const int self = kda64_anew(static_cast<int>(threadIdx.x));
+    const int row = self / units, column = self % units * 8;
+    const auto *from = static_cast<const uint16_t *>(base) + at + row * stride + column;
+    const shared_at to = shared_at_of(tile + kda64_at(Columns, row, column));
+#pragma unroll
+    for (int n = 0; n < 64 / step; ++n) {
+        const bool there = row + n * step < count;
+        async_copy<16>(to + n * kda64_tile_bytes(step, Columns), there ? from : base, there);
+        from += step * stride;
+    }
 }
 
 /// Gates to the logarithms of decays, of base 2, in place; 0 where nothing is.
@@ -126,7 +152,7 @@ __device__ __forceinline__ void kda64_take_two(const float *rows, float (&x)[2])
 
 /// Operands of this thread's tokens; `ends`: what k^ writes to the state behind the chunk, decayed
 /// until the second of the two anchors, between which is `between`.
-template <int Keys, bool Bf16>
+template <int Keys>
 __device__ __forceinline__ void
 kda64_put_factors(const char *tile_q, const char *tile_k, scalar type_q, scalar type_k,
                   const float *rows, const float (&decays)[4][4], const float4 *slot,
@@ -156,8 +182,8 @@ kda64_put_factors(const char *tile_q, const char *tile_k, scalar type_q, scalar 
             for (int c = 0; c < 2; ++c) {
                 const float *d = &(pair + n < 2 ? decays[2 * pair + n] : last)[2 * c];
                 w[2 * n + c] = round_pair<scalar::bf16>(
-                    kda64_take<Bf16>(raw[2 * n + c], 0, type_q) * (d[0] * by[0]),
-                    kda64_take<Bf16>(raw[2 * n + c], 1, type_q) * (d[1] * by[1]));
+                    kda64_take<true>(raw[2 * n + c], 0, type_q) * (d[0] * by[0]),
+                    kda64_take<true>(raw[2 * n + c], 1, type_q) * (d[1] * by[1]));
             }
         }
         put(kda64_factor::q, w);
@@ -171,8 +197,8 @@ kda64_put_factors(const char *tile_q, const char *tile_k, scalar type_q, scalar 
             for (int c = 0; c < 2; ++c) {
                 const float *d = &(pair + n < 2 ? decays[2 * pair + n] : last)[2 * c];
                 w[2 * n + c] = round_pair<scalar::bf16>(
-                    kda64_take<Bf16>(raw[2 * n + c], 0, type_k) * (d[0] * by[0]),
-                    kda64_take<Bf16>(raw[2 * n + c], 1, type_k) * (d[1] * by[1]));
+                    kda64_take<true>(raw[2 * n + c], 0, type_k) * (d[0] * by[0]),
+                    kda64_take<true>(raw[2 * n + c], 1, type_k) * (d[1] * by[1]));
             }
         }
         put(kda64_factor::k_read, w);
@@ -187,8 +213,8 @@ kda64_put_factors(const char *tile_q, const char *tile_k, scalar type_q, scalar 
                 const float *x = &write[2 * pair + n][2 * c];
                 const float one = kda64_inverse(d[0] * d[1]); // for both
                 const uint32_t word = round_pair<scalar::bf16>(
-                    kda64_take<Bf16>(raw[2 * n + c], 0, type_k) * (d[1] * one * by[0]),
-                    kda64_take<Bf16>(raw[2 * n + c], 1, type_k) * (d[0] * one * by[1]));
+                    kda64_take<true>(raw[2 * n + c], 0, type_k) * (d[1] * one * by[0]),
+                    kda64_take<true>(raw[2 * n + c], 1, type_k) * (d[0] * one * by[1]));
                 ends[c] = __fmaf_rn(kda64_take<true>(word, 0, scalar::bf16), x[0], ends[c]);
                 ends[c] = __fmaf_rn(kda64_take<true>(word, 1, scalar::bf16), x[1], ends[c]);
                 w[2 * n + c] = word;
@@ -398,18 +424,167 @@ __device__ __forceinline__ void kda64_put_raw_pairs(const kda64_row_pairs &x, in
     }
 }
 
-template <int Keys, bool Bf16>
-__global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Keys, Bf16))
+/// As kda64_put_rows, and dbeta: <w, u> of each token waits where the coefficient of w S goes.
+__device__ __forceinline__ void kda64_put_near_rows(const kda_chunk64_grad_args &a,
+                                                    const kda64_near_place &here,
+                                                    uint32_t beta_bits, const float *squares,
+                                                    float *rows) {
+    const kda_problem &p = a.p;
+    const int self = kda64_anew(static_cast<int>(threadIdx.x)), row = self % 64;
+    if (self >= 128) return;
+    float norm = 0;
+    if (row < here.rows) norm = p.norm ? kda_inverse_norm(p, squares[self]) : 1.0f;
+    rows[self] = self < 64 ? norm * static_cast<float>(p.scale) : norm;
+    rows[192 + self] = p.norm ? norm * norm : 0.0f;
+    if (self < 64) return;
+    float beta = 0;
+    if (row < here.rows) {
+        const float raw = kda_widen(beta_bits, p.beta.type), dot = rows[64 + self];
+        beta = kda_beta_of(p, raw);
+        if (fabsf(beta) < a.least_beta) beta = a.least_beta;
+        if (a.dbeta != nullptr)
+            kda_store(a.dbeta, here.dbeta + row * p.dbeta.t, p.dbeta.type,
+                      p.beta_logit ? kda_sigmoid(-raw) * dot : dot / beta);
+    }
+    rows[64 + self] = -beta * norm;
+}
+
+/// Where a warp exchanges 32 tokens of its 16 channels among its lanes: fragments that no other
+/// warp reads, in two pieces of 16 tokens. Two units of 16 bytes are a token; they change places
+/// by fours of tokens, for the banks.
+template <int Keys>
+__device__ __forceinline__ char *kda64_stage_at(char *factors, const kda64_own &own, int piece) {
+    return reinterpret_cast<char *>(
+        kda64_factors_at<Keys>(factors, own, own.half ? kda64_factor::k_write : kda64_factor::q,
+                               2 * own.half + piece) -
+        own.lane);
+}
+__device__ __forceinline__ int kda64_stage_unit(int token, int unit) {
+    return 32 * token + 16 * (unit ^ (token >> 2 & 1));
+}
+/// Where a lane points for ldmatrix and stmatrix, words as those of kda64_words.
+__device__ __forceinline__ int kda64_stage_lane(int lane) {
+    return kda64_stage_unit((lane & 7) + (lane >> 4) * 8, lane >> 3 & 1);
+}
+
+/// The unit of 8 channels that a lane has in memory, of token lane / 2 of a piece.
+__device__ __forceinline__ int64_t kda64_unit_of(const kda64_own &own, int64_t stride) {
+    return (32 * own.half + own.lane / 2) * stride + 16 * own.group + own.lane % 2 * 8;
+}
+
+/// Units of stored bf16 on their way.
+__device__ __forceinline__ void kda64_fetch_units(const void *base, const kda_view &v, int64_t at,
+                                                  const kda64_own &own, uint4 (&x)[2]) {
+    const auto *from = static_cast<const uint16_t *>(base) + at + kda64_unit_of(own, v.t);
+    x[0] = __ldg(reinterpret_cast<const uint4 *>(from));
+    x[1] = __ldg(reinterpret_cast<const uint4 *>(from + 16 * v.t));
+}
+/// Each element to the thread that needs it.
+template <int Keys>
+__device__ __forceinline__ void kda64_spread_units(char *factors, const kda64_own &own,
+                                                   const uint4 (&units)[2], float (&x)[4][4]) {
+    __syncwarp(); // what the pieces held is read
+    const int unit = kda64_stage_unit(own.lane / 2, own.lane % 2);
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+        *reinterpret_cast<uint4 *>(kda64_stage_at<Keys>(factors, own, n) + unit) = units[n];
+    __syncwarp(); // units are written
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+        uint32_t w[4];
+        load_matrices_transposed(w, kda64_stage_at<Keys>(factors, own, n) +
+                                        kda64_stage_lane(own.lane));
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            x[2 * n + i / 4][i % 4] = kda64_take<true>(w[i / 2], i % 2, scalar::bf16);
+    }
+}
+
+template <int Keys>
+__device__ __forceinline__ void
+kda64_put_items(bool wide, void *base, const kda_view &v, int64_t at, const kda64_own &own,
+                const kda64_items &items, float4 *slot, char *factors, const float (&x)[4][4]) {
+    if (!wide) {
+        kda64_store_items(base, v.type, items, slot, x);
+        return;
+    }
+    __syncwarp(); // what the pieces held is read
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+        uint32_t w[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            w[i] = round_pair<scalar::bf16>(x[2 * n + i / 2][i % 2 * 2],
+                                            x[2 * n + i / 2][i % 2 * 2 + 1]);
+        store_matrices_transposed(w, kda64_stage_at<Keys>(factors, own, n) +
+                                         kda64_stage_lane(own.lane));
+    }
+    __syncwarp(); // units are written
+    auto *to = static_cast<uint16_t *>(base) + at + kda64_unit_of(own, v.t);
+    const int unit = kda64_stage_unit(own.lane / 2, own.lane % 2);
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+        *reinterpret_cast<uint4 *>(to + 16 * n * v.t) =
+            *reinterpret_cast<const uint4 *>(kda64_stage_at<Keys>(factors, own, n) + unit);
+}
+
+/// dg and what all rows lack of it to the gradient of what is stored (x), in place; sums for
+/// DT_BIAS and A_LOG.
+__device__ __forceinline__ void kda64_bounded_back(const kda_problem &p, float rate,
+                                                   const kda64_bias &bias, const kda64_items &items,
+                                                   const float (&x)[4][4], const float (&later)[2],
+                                                   float (&g)[4][4], float (&of_bias)[2],
+                                                   float &of_a) {
+    const float factor = static_cast<float>(p.lower_bound) * rate, y = kda64_log2_e * rate;
+    const float add[2] = {y * bias.of[0], y * bias.of[1]};
+    of_bias[0] = of_bias[1] = of_a = 0;
+    kda64_each(g, [&](float dg, int t, int i) {
+        // s (1 - s) of a sigmoid s without a difference: both from the same exponential.
+        const float e = kda64_exp2(-fabsf(__fmaf_rn(y, x[t][i], add[i / 2])));
+        const float one = kda64_inverse(1.0f + e);
+        float dx = factor * (dg + later[i / 2]) * (e * one * one);
+        if (!items.whole && !items.there(t, i)) dx = 0;
+        of_a = __fmaf_rn(dx, x[t][i], of_a);
+        of_bias[i / 2] += dx;
+        return dx;
+    });
+    of_a = __fmaf_rn(of_bias[0], bias.of[0], __fmaf_rn(of_bias[1], bias.of[1], of_a));
+}
+
+/// Gradients through the norm, in place: minus the row times `along`.
+template <int Keys>
+__device__ __forceinline__ void kda64_less_along(const kda64_own &own, const char *tile,
+                                                 scalar type, const float *along,
+                                                 float (&dx)[4][mma_items_d]) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+        uint32_t w[4];
+        kda64_words<Keys>(tile, own, pair, w);
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+            const int t = 2 * pair + n;
+            float sum[2];
+            kda64_take_two(along + 32 * own.half + 8 * t + 2 * own.quad, sum);
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                dx[t][i] = __fmaf_rn(-kda64_take<true>(w[2 * n + i / 2], i % 2, type), sum[i % 2],
+                                     dx[t][i]);
+        }
+    }
+}
+
+template <int Keys>
+__global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Keys, true))
     kda_chunk64_grad_near(const __grid_constant__ kda_chunk64_grad_args a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     extern __shared__ __align__(16) char shared[];
     constexpr int threads = kda64_grad_threads(Keys), warps = threads / 32;
     const kda_problem &p = a.p;
-    const kda64_grad_near_shared s = kda64_grad_near_shared_of(Keys, kda64_anew(a.values));
+    constexpr kda64_grad_near_shared s = kda64_grad_near_shared_of(Keys);
     auto *counter = reinterpret_cast<uint64_t *>(shared + s.counter);
     auto *rows = reinterpret_cast<float *>(shared + s.rows);
-    auto *dots = reinterpret_cast<float *>(shared + s.dots);
-    auto *betas = reinterpret_cast<float *>(shared + s.betas);
+    auto *dots = rows + 128; // until coefficients take their place
+    auto *biases = reinterpret_cast<float *>(shared + s.bias);
     auto *between = reinterpret_cast<float *>(shared + s.between);
     auto *totals = reinterpret_cast<float *>(shared + s.totals);
     auto *places = reinterpret_cast<kda64_near_place *>(shared + s.places);
@@ -434,8 +609,11 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
             bulk_load(shared + s.states, a.states + of.block * bytes, bytes, counter + 1);
             bulk_load(shared + s.gradients, a.gradients + of.block * bytes, bytes, counter + 1);
         }
-        kda64_load_rows<threads, true>(p.d_o, a.d_o, kda_at(p.d_o, of.at.row, of.at.token, of.h),
-                                       of.at.rows, p.dim_v, a.values, a.vector_o, shared + s.d_o);
+        if (a.vector_o && p.dim_v == Keys)
+            kda64_copy_rows<threads, Keys>(a.d_o, of.d_o, p.d_o.t, of.rows, shared + s.d_o);
+        else
+            kda64_load_rows<threads, true>(p.d_o, a.d_o, of.d_o, of.rows, p.dim_v, a.values,
+                                           a.vector_o, shared + s.d_o);
         async_commit();
     };
     bulk_fence();
@@ -448,21 +626,31 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
         if (here.block >= a.blocks) break;
         int self = kda64_anew(static_cast<int>(threadIdx.x));
         kda64_own own = kda64_own_of<Keys>();
-        kda64_load_rows<threads, false>(p.q, a.in.q,
-                                        kda_at(p.q, here.at.row, here.at.token, here.h),
-                                        here.at.rows, p.dim_k, Keys, a.vector_q, shared + s.q);
-        kda64_load_rows<threads, false>(p.k, a.in.k,
-                                        kda_at(p.k, here.at.row, here.at.token, here.h),
-                                        here.at.rows, p.dim_k, Keys, a.vector_k, shared + s.k);
+        const auto load_keys = [&](const kda_view &v, const void *base, int64_t at, bool vector,
+                                   char *tile) {
+            if (vector && p.dim_k == Keys)
+                kda64_copy_rows<threads, Keys>(base, at, v.t, here.rows, tile);
+            else
+                kda64_load_rows<threads, false>(v, base, at, here.rows, p.dim_k, Keys, vector,
+                                                tile);
+        };
+        load_keys(p.q, a.in.q, here.q, a.vector_q, shared + s.q);
+        load_keys(p.k, a.in.k, here.k, a.vector_k, shared + s.k);
         async_commit();
         uint32_t beta_bits = 0; // of row self - 64; on its way until rows are written
-        if (self >= 64 && self - 64 < here.at.rows)
-            beta_bits = kda_load_bits(
-                a.in.beta, kda_at(p.beta, here.at.row, here.at.token + self - 64, here.h),
-                p.beta.type);
-        float decays[4][4];
-        kda64_load_items(a.in.g, p.g.type, kda64_items_of<Keys>(p, p.g, here.at, here.h, own),
-                         own_slot(), decays);
+        if (self >= 64 && self - 64 < here.rows)
+            beta_bits = kda_load_bits(a.in.beta, here.beta + (self - 64) * p.beta.t, p.beta.type);
+        float bias_of = 0;
+        if (self < p.dim_k) bias_of = kda_bias(p, a.in.dt_bias, here.h, self);
+        uint4 units[2];
+        const auto wide_g = [&] { return a.wide_g && p.dim_k == Keys && here.rows == 64; };
+        const auto spread = [&](const kda64_items &items, float(&x)[4][4]) {
+            if (wide_g())
+                kda64_spread_units<Keys>(shared + s.factors, own, units, x);
+            else
+                kda64_load_items(a.in.g, p.g.type, items, own_slot(), x);
+        };
+        if (wide_g()) kda64_fetch_units(a.in.g, p.g, here.g, own, units);
         if (self == keeper) kda64_put_place(a, here.block + gridDim.x, &places[phase ^ 1]);
         counter_wait(counter, phase);
 #    pragma unroll 1
@@ -481,32 +669,36 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
         if (own.quad == own.row / 2)
             totals[2 * Keys + own.channel + 8 * own.half] =
                 own.half ? state_dots[1] : state_dots[0];
+        if (self < Keys) biases[self] = bias_of;
         async_wait<0>();
         bulk_fence();
-        __syncthreads(); // q, k, pairs, the next place are there, tiles of states and values read
+        __syncthreads(); // q, k, biases, pairs, the next place are there, tiles of states and
+                         // values read
         load(next);
         self = kda64_anew(static_cast<int>(threadIdx.x));
         own = kda64_own_of<Keys>();
         if (self < 256) {
-            kda64_put_squares<Keys, Bf16>(shared + s.q, shared + s.k, p.q.type, p.k.type, parts);
+            kda64_put_squares<Keys, true>(shared + s.q, shared + s.k, p.q.type, p.k.type, parts);
             part_barrier(1, 256); // squares are written
-            kda64_put_rows(p, here.at.rows, beta_bits, a.least_beta, parts, rows, betas);
+            kda64_put_near_rows(a, here, beta_bits, parts, rows);
         }
-        kda64_to_logs(p, kda_rate(p, a.in.a_log, here.h),
-                      kda64_bias_of(p, a.in.dt_bias, here.h, own),
-                      kda64_items_of<Keys>(p, p.g, here.at, here.h, own), decays);
+        float decays[4][4];
+        const auto bias = [&] {
+            return kda64_bias{{biases[own.channel], biases[own.channel + 8]}};
+        };
+        {
+            const kda64_items items = kda64_items_at<Keys>(p, p.g, here.g, here.rows, own);
+            spread(items, decays);
+            kda64_to_logs(p, here.rate, bias(), items, decays);
+        }
         kda64_to_anchored<Keys>(own, decays, between);
         *own_slot() = make_float4(decays[3][0], decays[3][1], decays[3][2], decays[3][3]);
         __syncthreads(); // rows and decays between anchors are written
         own = kda64_own_of<Keys>();
-        if (a.dbeta != nullptr && self < here.at.rows)
-            kda_store(a.dbeta, kda_at(p.dbeta, here.at.row, here.at.token + self, here.h),
-                      p.dbeta.type,
-                      p.beta_logit ? betas[self] * dots[self] : dots[self] / betas[self]);
         const kda64_near_inputs in = {shared + s.pairs, shared + s.pairs + kda64_tile_bytes(64, 64),
                                       shared + s.factors, between};
         float ends[2];
-        kda64_put_factors<Keys, Bf16>(
+        kda64_put_factors<Keys>(
             shared + s.q, shared + s.k, p.q.type, p.k.type, rows, decays, own_slot(), d.write,
             between + (own.half ? 4 : 1) * Keys + own.channel, shared + s.factors, ends);
         own = kda64_own_of<Keys>();
@@ -524,33 +716,39 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
         own = kda64_own_of<Keys>();
         kda64_meet_within<Keys>(in, own, 1, d, z);
         own = kda64_own_of<Keys>();
-        kda64_from_anchors<Keys>(own, rows, decays, own_slot(), d);
-        float x[4][4], all[2];
-        kda64_load_items(a.in.g, p.g.type, kda64_items_of<Keys>(p, p.g, here.at, here.h, own),
-                         own_slot(), x);
+        float all[2];
         kda64_sum_later(own, z, all);
+        kda64_from_anchors<Keys>(own, rows, decays, own_slot(), d);
         if (own.quad == 0 && own.half) {
             totals[3 * Keys + own.channel] = all[0];
             totals[3 * Keys + own.channel + 8] = all[1];
         }
-        kda64_put_along<Keys, Bf16>(own, shared + s.q, p.q.type, d.q, parts);
-        kda64_put_along<Keys, Bf16>(own, shared + s.k, p.k.type, d.read, parts + 4 * Keys);
+        kda64_put_along<Keys, true>(own, shared + s.q, p.q.type, d.q, parts);
+        kda64_put_along<Keys, true>(own, shared + s.k, p.k.type, d.read, parts + 4 * Keys);
+        if (wide_g()) kda64_fetch_units(a.in.g, p.g, here.g, own, units);
         __syncthreads(); // sums over 32 tokens and parts of those over channels are there
         self = kda64_anew(static_cast<int>(threadIdx.x));
         own = kda64_own_of<Keys>();
+        float later[2], of_bias[2], of_a;
 #    pragma unroll
         for (int c = 0; c < 2; ++c) {
             const float *from = totals + own.channel + 8 * c;
-            const float later = from[0] + from[Keys] + (own.half ? 0.0f : from[3 * Keys]);
-#    pragma unroll
-            for (int t = 0; t < 4; ++t) z[t][2 * c] += later, z[t][2 * c + 1] += later;
+            later[c] = from[0] + from[Keys] + (own.half ? 0.0f : from[3 * Keys]);
         }
-        float of_bias[2], of_a;
-        kda64_gates_back(p, kda_rate(p, a.in.a_log, here.h),
-                         kda64_bias_of(p, a.in.dt_bias, here.h, own),
-                         kda64_items_of<Keys>(p, p.g, here.at, here.h, own), x, z, of_bias, of_a);
-        kda64_store_items(a.dg, p.dg.type, kda64_items_of<Keys>(p, p.dg, here.at, here.h, own),
-                          own_slot(), z);
+        {
+            const kda64_items items = kda64_items_at<Keys>(p, p.g, here.g, here.rows, own);
+            float x[4][4];
+            spread(items, x);
+            kda64_bounded_back(p, here.rate, bias(), items, x, later, z, of_bias, of_a);
+        }
+        const auto put = [&](bool wide, void *base, const kda_view &v, int64_t at,
+                             const float(&y)[4][4]) {
+            if (base == nullptr) return;
+            const kda64_items items = kda64_items_at<Keys>(p, v, at, here.rows, own);
+            kda64_put_items<Keys>(wide && items.whole, base, v, at, own, items, own_slot(),
+                                  shared + s.factors, y);
+        };
+        put(a.wide_dg, a.dg, p.dg, here.dg, z);
 #    pragma unroll
         for (int c = 0; c < 2; ++c) {
             of_bias[c] += __shfl_xor_sync(0xffffffffu, of_bias[c], 1);
@@ -577,10 +775,10 @@ __global__ void __launch_bounds__(kda64_grad_threads(Keys), kda64_grad_blocks(Ke
                 to[Keys] = sum;
             }
         }
-        kda64_put_gradient<Keys, Bf16>(p, p.dq, a.dq, here.at, here.h, own, shared + s.q, p.q.type,
-                                       rows, own_slot(), d.q);
-        kda64_put_gradient<Keys, Bf16>(p, p.dk, a.dk, here.at, here.h, own, shared + s.k, p.k.type,
-                                       rows + 64, own_slot(), d.read);
+        kda64_less_along<Keys>(own, shared + s.q, p.q.type, rows, d.q);
+        put(a.wide_dq, a.dq, p.dq, here.dq, d.q);
+        kda64_less_along<Keys>(own, shared + s.k, p.k.type, rows + 64, d.read);
+        put(a.wide_dk, a.dk, p.dk, here.dk, d.read);
     }
 #endif
 }
