@@ -1,5 +1,5 @@
-// Part of kda.chunk64_grad, which begins in chunk64_grad.cuh: variants `near`, for gates bounded by
-// -5, bf16, one value head to a head of q.
+// Part of kda.chunk64_grad, which begins in chunk64_grad.cuh:
+// variants `near`, for gates bounded by -5, bf16, one value head to a head of q.
 //
 // Blocks of 16 tokens have their middle as anchor, from which 8 tokens decay by at most e^-40, so
 // that one factor of a row serves all pairs: q~ = s q e^(G_i - G_m), k~ = -beta k e^(G_i - G_m) and
@@ -8,6 +8,10 @@
 //   of q at block I:  (... (DO S B_0 + P_I0 k^) B_1 + ...) + P_II k^,   B_J = e^(G_mJ - G_mJ-1)
 // dg is the sum over rows from r on of q~ dq + k~ dk_read - k^ dk_write, and what leaves the chunk:
 // pairs whose rows are both behind r cancel, as both rows multiply the same rounded operands.
+//   layout   as there; operands are fragments in shared memory, made once and read by both halves
+//   loads    tiles of the next chunk come while pairs of this one meet; tensors by units of 16 bytes
+//   bound    issue: some 50000 instructions of warps a chunk and head (counted in the code), where
+//            other gates take 78000; one block of 16 warps to an SM, in all its shared memory
 #pragma once
 
 #include "lib/cuda/kda/chunk64_grad.cuh"
