@@ -8,8 +8,8 @@
 //   of q at block I:  (... (DO S B_0 + P_I0 k^) B_1 + ...) + P_II k^,   B_J = e^(G_mJ - G_mJ-1)
 // dg is the sum over rows from r on of q~ dq + k~ dk_read - k^ dk_write, and what leaves the chunk:
 // pairs whose rows are both behind r cancel, as both rows multiply the same rounded operands.
-//   layout   as there; operands are fragments in shared memory, made once and read by both halves
-//   loads    tiles of the next chunk come while pairs of this one meet; tensors by units of 16 bytes
+//   layout   as there; operands are fragments in shared memory, made once, read by both halves
+//   loads    tiles of the next chunk come while pairs of this one meet; tensors by 16 bytes
 //   bound    issue: some 50000 instructions of warps a chunk and head (counted in the code), where
 //            other gates take 78000; one block of 16 warps to an SM, in all its shared memory
 #pragma once
