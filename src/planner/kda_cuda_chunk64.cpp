@@ -106,7 +106,9 @@ verdict applicable(const problem &problem, const profile &device) {
     if (backward)
         shared =
             std::max<int64_t>({shared, kda64_bwd_scan_shape_of(kda64_keys(p.dim_k), warps).bytes,
-                               kda64_grad_bytes(p, static_cast<int>(values_of(p)))});
+                               kda64_grad_shared_of(kda64_keys(p.dim_k),
+                                                    static_cast<int>(values_of(p)), p.group() > 1)
+                                   .bytes});
     if (shared > device.smem_per_block)
         return text("a block takes ", shared, " bytes of shared memory; the device has ",
                     device.smem_per_block);
@@ -282,11 +284,6 @@ void add_grad(pipeline &out, const problem &problem, const profile &device,
     args.vector_q = channels_aligned(p, p.q, p.heads, p.dim_k);
     args.vector_k = channels_aligned(p, p.k, p.heads, p.dim_k);
     args.vector_o = p.d_o.type == scalar::bf16 && values_aligned(p, p.d_o);
-    const auto wide = [&](const kda_view &v) {
-        return v.type == scalar::bf16 && channels_aligned(p, v, p.heads, p.dim_k);
-    };
-    args.wide_g = wide(p.g), args.wide_dq = wide(p.dq);
-    args.wide_dk = wide(p.dk), args.wide_dg = wide(p.dg);
     kda_set_launch(s, "kda.chunk64_grad", kda_chunk64_grad_launch(args, device.sms));
     s.args = step_args(args);
     s.bytes_read = input_bytes(p) + token_bytes(p.d_o, p, p.value_heads, p.dim_v) +

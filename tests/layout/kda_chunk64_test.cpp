@@ -200,17 +200,6 @@ TEST_CASE("kda chunk64: records and shared memory") {
                                      s.totals, s.place, s.counter})
                     CHECK(at % 16 == 0);
             }
-    for (const int keys : {64, 128}) {
-        const impl::kda64_grad_near_shared s = impl::kda64_grad_near_shared_of(keys);
-        CHECK(s.bytes <= impl::kda64_scan_shared_most / (128 / keys));
-        CHECK(s.slots - s.factors == 3 * impl::kda64_tile_bytes(64, keys));
-        CHECK(2 * 4 * 64 * (keys / 16) == s.rows - s.parts);
-        // Sums of two halves and of warps lie where decays between anchors were.
-        CHECK(4 * (2 * keys + impl::kda64_grad_threads(keys) / 32) <= s.totals - s.between);
-        for (const int at : {s.pairs, s.factors, s.slots, s.rows, s.bias, s.between, s.places,
-                             s.counter, s.written, s.adjoints, s.d_o, s.states, s.gradients})
-            CHECK(at % 16 == 0);
-    }
     CHECK(impl::kda64_record_of(128).bytes == 66304);
     // Two blocks of an SM, each with what the system takes.
     CHECK(2 * (impl::kda64_prep_shared_of(128).bytes + 1024) <= 228 * 1024);

@@ -112,32 +112,6 @@ __device__ __forceinline__ void load_matrices(uint32_t (&words)[4], const void *
 #endif
 }
 
-/// What load_matrices_transposed reads, written.
-__device__ __forceinline__ void store_matrices_transposed(const uint32_t (&words)[4], void *row) {
-#ifdef __CUDACC__
-#    if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(row));
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared),
-        "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-        : "memory");
-#    endif
-#else
-    const emulation::met &all =
-        emulation::meet(emulation::meeting::shuffle, ~0u, reinterpret_cast<uint64_t>(row));
-    const int lane = static_cast<int>(emulation::lane());
-    for (int i = 0; i < 4; ++i) {
-        for (int half = 0; half < 2; ++half) {
-            const mma_place at = matrix_place_transposed(lane, half);
-            auto *elements = reinterpret_cast<uint16_t *>(all.value[8 * i + at.row]);
-            emulation::check_aligned(reinterpret_cast<const uint4 *>(elements));
-            elements[at.column] = static_cast<uint16_t>(words[i] >> (16 * half));
-        }
-    }
-    emulation::meet(emulation::meeting::sync, ~0u, 0);
-#endif
-}
-
 /// The two halves of a word, of this sign bit each, around the same magnitude: +-1 exactly.
 template <scalar S> __device__ __forceinline__ uint32_t pair_of_ones(bool low, bool high) {
     constexpr uint32_t one = S == scalar::f16 ? 0x3c00u : 0x3f80u;

@@ -35,13 +35,6 @@ __device__ __forceinline__ int64_t kda64_anew(int64_t n) {
     return n;
 }
 
-__device__ __forceinline__ float kda64_anew(float x) {
-#ifdef __CUDA_ARCH__
-    asm volatile("" : "+f"(x));
-#endif
-    return x;
-}
-
 /// threadIdx.x % 32 of a block of one dimension, from which the compiler does not see that it is:
 /// nothing that was computed from threadIdx.x stays in a register for it.
 __device__ __forceinline__ int kda64_lane_anew() {

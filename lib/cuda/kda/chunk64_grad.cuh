@@ -4,8 +4,7 @@
 //   layout   a block is a chunk and head of q and k with its value heads in turn; a warp has 16
 //            channels of 32 rows, transposed in accumulators, whose layout is that of operands of
 //            the next product: of pairs only the 64 x 64 coefficients are in shared memory
-//   pairs    gates bounded by -5: chunk64_grad_near.cuh. Others by the levels of kda.chunk64_prep
-//            (chunk64_grad_pairs.cuh). In a level those around
+//   pairs    by the levels of kda.chunk64_prep (chunk64_grad_pairs.cuh). In a level those around
 //            r have r between their anchor and one of them: nothing is subtracted in dg, and
 //            operands may be bf16 without matched rounding
 //   raw      q and k are what is stored; their norms and the scale are in P, F and the results

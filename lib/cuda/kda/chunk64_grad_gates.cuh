@@ -52,24 +52,18 @@ struct kda64_items {
     }
 };
 
-/// `at`: the chunk's first element.
-template <int Keys>
-__device__ __forceinline__ kda64_items kda64_items_at(const kda_problem &p, const kda_view &v,
-                                                      int64_t at, int rows, const kda64_own &own) {
-    const int token = 32 * own.half + 2 * own.quad;
-    return {at + token * v.t + own.channel * v.c,
-            v.t,
-            8 * v.c,
-            rows - token,
-            own.channel < p.dim_k,
-            own.channel + 8 < p.dim_k,
-            rows == 64 && p.dim_k == Keys && v.c == 1};
-}
 template <int Keys>
 __device__ __forceinline__ kda64_items kda64_items_of(const kda_problem &p, const kda_view &v,
                                                       const kda_chunk_place &at, int64_t h,
                                                       const kda64_own &own) {
-    return kda64_items_at<Keys>(p, v, kda_at(v, at.row, at.token, h), at.rows, own);
+    const int token = 32 * own.half + 2 * own.quad;
+    return {kda_at(v, at.row, at.token + token, h) + own.channel * v.c,
+            v.t,
+            8 * v.c,
+            at.rows - token,
+            own.channel < p.dim_k,
+            own.channel + 8 < p.dim_k,
+            at.rows == 64 && p.dim_k == Keys && v.c == 1};
 }
 
 /// 0 where nothing is. `slot`: 16 bytes of shared memory that are this thread's.

@@ -22,11 +22,10 @@ struct kda_chunk64_grad_args {
     const kda_sequence *table;
     const kda_chunk *chunks;
     kda_problem p;
-    int64_t blocks;                         ///< chunk slots times heads of q and k
-    int32_t values;                         ///< of a tile: a multiple of 64
-    float least_beta;                       ///< as for kda.chunk64_prep
-    bool vector_q, vector_k, vector_o;      ///< 8 channels are an aligned access; DO as bf16
-    bool wide_g, wide_dq, wide_dk, wide_dg; ///< the same of bf16 tensors
+    int64_t blocks;                    ///< chunk slots times heads of q and k
+    int32_t values;                    ///< of a tile: a multiple of 64
+    float least_beta;                  ///< as for kda.chunk64_prep
+    bool vector_q, vector_k, vector_o; ///< 8 channels are an aligned access; DO as bf16
 };
 
 /// Dynamic shared memory. When products with states are done, what halves tell one another takes
@@ -34,16 +33,9 @@ struct kda_chunk64_grad_args {
 /// behind its use. `decays` and `sums` ([2][4], several value heads to a head of q) are [threads]
 /// of 16 bytes. Rows are coefficients of q, of k, of w S, the squares of both norms; `totals`
 /// holds what dbeta needs before its use.
-struct kda64_grad_tiles {
-    int states, gradients, written, adjoints, d_o, q, k, pairs;
-};
-struct kda64_grad_shared : kda64_grad_tiles {
-    int decays, sums, rows, near, totals, place, counter, bytes;
-};
-/// Of variants `near`. `factors`: fragments of three operands. `slots`: 16 bytes of each thread.
-/// `parts`: of sums over channels. `between`: decays between anchors, then sums over tokens.
-struct kda64_grad_near_shared : kda64_grad_tiles {
-    int factors, slots, parts, rows, bias, between, totals, places, counter, bytes;
+struct kda64_grad_shared {
+    int states, gradients, written, adjoints, d_o, q, k, pairs, decays, sums, rows, near, totals,
+        place, counter, bytes;
 };
 
 PLAIT_HD constexpr int kda64_grad_threads(int keys) { return 4 * keys; }
@@ -82,44 +74,6 @@ PLAIT_HD constexpr kda64_grad_shared kda64_grad_shared_of(int keys, int values, 
     return s;
 }
 
-/// With room for as many values as keys, so that places are constants.
-PLAIT_HD constexpr kda64_grad_near_shared kda64_grad_near_shared_of(int keys) {
-    kda64_grad_near_shared s{};
-    const int state = kda64_tile_bytes(keys, keys), tokens = kda64_tile_bytes(kda64_rows, keys);
-    s.q = 0;
-    s.k = s.q + tokens;
-    s.pairs = s.k + tokens;
-    s.factors = s.pairs + 2 * kda64_tile_bytes(64, 64);
-    s.slots = s.factors + 3 * tokens;
-    s.parts = s.slots + 16 * kda64_grad_threads(keys);
-    s.rows = s.parts + 2 * 4 * 64 * (keys / 16);
-    s.bias = s.rows + 5 * 4 * 64;
-    s.between = s.bias + 4 * keys;
-    s.totals = s.between + 6 * 4 * keys;
-    s.places = s.totals + 4 * 4 * keys;
-    s.counter = s.places + 2 * 96;
-    s.written = (s.counter + 16 + 127) / 128 * 128;
-    s.adjoints = s.written + tokens;
-    s.d_o = s.adjoints + tokens;
-    s.states = s.d_o + tokens;
-    s.gradients = s.states + state;
-    s.bytes = s.gradients + state;
-    return s;
-}
-
-/// Variants `near`: gates as in those of kda.chunk64_prep, bf16, no more values than keys, one
-/// value head to a head of q: there is no room for the sums of several.
-constexpr bool kda64_grad_near(const kda_problem &p) {
-    return kda64_near(p) && p.group() == 1 && p.q.type == scalar::bf16 &&
-           p.k.type == scalar::bf16 && p.dim_v <= kda64_keys(p.dim_k);
-}
-
-constexpr int kda64_grad_bytes(const kda_problem &p, int values) {
-    const int keys = kda64_keys(p.dim_k);
-    return kda64_grad_near(p) ? kda64_grad_near_shared_of(keys).bytes
-                              : kda64_grad_shared_of(keys, values, p.group() > 1).bytes;
-}
-
 /// No more blocks than the SMs have room for: they walk, so that no SM waits for the next one.
 inline kda_launch kda_chunk64_grad_launch(kda_chunk64_grad_args &a, int64_t sms) {
     const int keys = kda64_keys(a.p.dim_k);
@@ -128,13 +82,15 @@ inline kda_launch kda_chunk64_grad_launch(kda_chunk64_grad_args &a, int64_t sms)
     const bool bf16 = a.p.q.type == scalar::bf16 && a.p.k.type == scalar::bf16;
     const int64_t most = sms * kda64_grad_blocks(keys, bf16);
     kda_launch l{"", kda64_grad_threads(keys), a.blocks < most ? a.blocks : most,
-                 kda64_grad_bytes(a.p, a.values)};
-    int at = kda64_name(l.variant, keys);
-    if (kda64_grad_near(a.p))
-        for (const char *c = ".near"; *c != 0; ++c) l.variant[at++] = *c;
-    if (!bf16)
-        for (const char *c = ".f16"; *c != 0; ++c) l.variant[at++] = *c;
-    l.variant[at] = 0;
+                 kda64_grad_shared_of(keys, a.values, a.p.group() > 1).bytes};
+    const int at = kda64_name(l.variant, keys);
+    if (!bf16) {
+        l.variant[at] = '.';
+        l.variant[at + 1] = 'f';
+        l.variant[at + 2] = '1';
+        l.variant[at + 3] = '6';
+        l.variant[at + 4] = 0;
+    }
     return l;
 }
 

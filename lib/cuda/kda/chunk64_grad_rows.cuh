@@ -159,7 +159,7 @@ struct kda64_gradients {
 /// kda64_squares: of the first eight channels in one half, of the others in the other.
 template <int Keys>
 __device__ __forceinline__ void
-kda64_rows_with_states(const kda64_grad_tiles &s, const char *shared, int values,
+kda64_rows_with_states(const kda64_grad_shared &s, const char *shared, int values,
                        const kda64_own &own, kda64_gradients &d, float (&dots)[2]) {
     const int token = 32 * own.half;
     float x[mma_items_d] = {};
