@@ -118,9 +118,6 @@ pipeline wht_cuda_block_factor_build(const problem &problem, const profile &devi
     args.x_vector = f.log_k >= 3 && aligned(r.x_align, 16, r.x_stride, r.rows, r.x);
     args.y_vector =
         r.n * scalar_bytes(r.y) % 16 == 0 && aligned(r.y_align, 16, r.y_stride, r.rows, r.y);
-    const wht_block_factor_tile tile =
-        wht_block_factor_tile_of(r.x, wht_factor_order(f.factor), f.log_k);
-    if (tile.waiting_bytes > 0 && args.x_vector) args.waiting = tile.word_bytes;
     if (wht_is_half(r.x))
         for (int i = 0; i < wht_factor_order(f.factor); ++i)
             args.minus[i] = wht_block_factor_signs(f.factor, problem.wht().adjoint, i);

@@ -45,7 +45,7 @@ static const std::vector<candidate> table = {
     {"wht.cuda.mma16_narrow", 1, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_mma16_narrow_applicable, wht_cuda_mma16_narrow_estimate,
      wht_cuda_mma16_narrow_build},
-    {"wht.cuda.block_factor", 3, PLAIT_CUDA, narrowest::f32, true,
+    {"wht.cuda.block_factor", 2, PLAIT_CUDA, narrowest::f32, true,
      wht_cuda_block_factor_applicable, wht_cuda_block_factor_estimate,
      wht_cuda_block_factor_build},
     {"wht.cuda.cluster", 2, PLAIT_CUDA, narrowest::f32, true,

@@ -15,8 +15,8 @@
 //            head, of which an H200 issued 1.9 a cycle and SM, with 12 warps in three blocks, all
 //            that shared memory has room for: of 6.2 cycles to an instruction of a warp 1.35 are
 //            fixed latencies, 1.0 instructions that are not there yet, 0.9 shared memory and
-//            exponentials, 0.9 loads and barriers; DRAM at half of its peak. Since then rows have
-//            straight code for each warp, about a tenth fewer instructions
+//            exponentials, 0.9 loads and barriers; DRAM at half of its peak. Straight code for each
+//            warp's rows, a tenth fewer instructions but a third more text, took 8 % longer
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
@@ -144,15 +144,8 @@ __global__ void __launch_bounds__(32 * kda64_near_warps, kda64_near_blocks(Keys,
                     kda64_as_float4(decay);
             __syncthreads(); // totals are written; of the chunk before all is read
             if constexpr (Near) {
-                if (warp == 0)
-                    kda64_near_factors<Keys, S, 0>(gates, one, two, bound, from, warp, lane, shared,
-                                                   record());
-                else if (warp < 3)
-                    kda64_near_factors<Keys, S, 1>(gates, one, two, bound, from, warp, lane, shared,
-                                                   record());
-                else
-                    kda64_near_factors<Keys, S, 3>(gates, one, two, bound, from, warp, lane, shared,
-                                                   record());
+                kda64_near_factors<Keys, S>(gates, one, two, bound, from, warp, lane, shared,
+                                            record());
                 __syncwarp(); // factors are written
                 kda64_meet_squares<kda64_near_channels, pitch, kda64_lower_pitch, 1>(
                     own_k + 2 * from, own_q + 2 * from, {lower}, lane, near);

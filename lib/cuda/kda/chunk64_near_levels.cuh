@@ -4,8 +4,6 @@
 
 #include "lib/cuda/kda/chunk64_near_squares.cuh"
 
-#include <type_traits>
-
 namespace plait::impl::cuda {
 
 /// Products of the pairs of levels 0 to 2: F in the first two numbers, A in the others. Rows of
@@ -182,33 +180,22 @@ kda64_level_factors(const kda64_four (&e)[8], const kda64_four &other, int first
 #pragma unroll 1
     for (int next = warp == 0 ? 2 : warp + 1; next < 4; ++next)
         kda64_times_at(after, totals + next * Keys);
-    constexpr int at_kr = r.kr, at_k = r.k, at_q = r.q, to_q = s.q - s.k;
-    const auto put_lower = [&](auto role) {
-        constexpr int Role = decltype(role)::value;
 #pragma unroll
-        for (int i = 7; i >= 0; --i) {
-            kda64_four low;
-            kda64_assign(low, k[i]);
-            kda64_multiply(low, run);
-            if (i > 0) kda64_multiply(run, e[i]);
-            if (half == 0)
-                kda64_put_words(own_lower + (8 + i) * kda64_lower_pitch,
-                                kda64_pack(low)); // level 3
-            if constexpr (Role < 3)
-                kda64_put_words(tiles + warp * tile + i * pitch, kda64_pack_product(low, own));
-            if constexpr (Role == 0)
-                kda64_put_words(tiles + kda64_far_lower * tile + i * pitch,
-                                kda64_pack_product(low, far));
-            kda64_put_words(rows + kda64_from(Keys, place, i, 0) + at_kr,
-                            kda64_pack_product(low, after));
-        }
-    };
-    if (warp == 0)
-        put_lower(std::integral_constant<int, 0>{});
-    else if (warp < 3)
-        put_lower(std::integral_constant<int, 1>{});
-    else
-        put_lower(std::integral_constant<int, 3>{});
+    for (int i = 7; i >= 0; --i) {
+        kda64_four low;
+        kda64_assign(low, k[i]);
+        kda64_multiply(low, run);
+        if (i > 0) kda64_multiply(run, e[i]);
+        if (half == 0)
+            kda64_put_words(own_lower + (8 + i) * kda64_lower_pitch, kda64_pack(low)); // level 3
+        if (warp < 3)
+            kda64_put_words(tiles + warp * tile + i * pitch, kda64_pack_product(low, own));
+        if (warp == 0)
+            kda64_put_words(tiles + kda64_far_lower * tile + i * pitch,
+                            kda64_pack_product(low, far));
+        kda64_put_words(rows + kda64_from(Keys, place, i, 0) + r.kr,
+                        kda64_pack_product(low, after));
+    }
     // As upper ones, before them that of the half warp before.
     kda64_four x[8];
     kda64_assign(run, e[0]);
@@ -249,29 +236,23 @@ kda64_level_factors(const kda64_four (&e)[8], const kda64_four &other, int first
     kda64_four to_start;
     kda64_assign(to_start, before);
     kda64_multiply(to_start, carry);
-    const auto put_upper = [&](auto last) {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            kda64_put_words(rows_k + i * pitch, kda64_pack_product(k[i], carry));
-            kda64_put_words(rows_k + to_q + i * pitch, kda64_pack_product(x[i], carry));
-            if constexpr (decltype(last)::value) {
-                kda64_put_words(tiles + kda64_far_upper * tile + i * pitch,
-                                kda64_pack_product(k[i], far));
-                kda64_put_words(tiles + (kda64_far_upper + 1) * tile + i * pitch,
-                                kda64_pack_product(x[i], far));
-            }
-            char *to = rows + kda64_from(Keys, place, i, 0);
-            kda64_put_words(to + at_k, kda64_pack_product(k[i], to_start));
-            const float by = norms[i].y;
-#pragma unroll
-            for (int c = 0; c < 4; ++c) x[i][c] *= by * to_start[c];
-            kda64_put_words(to + at_q, kda64_pack(x[i]));
+    for (int i = 0; i < 8; ++i) {
+        kda64_put_words(rows_k + i * pitch, kda64_pack_product(k[i], carry));
+        kda64_put_words(rows_k + (s.q - s.k) + i * pitch, kda64_pack_product(x[i], carry));
+        if (warp == 3) {
+            kda64_put_words(tiles + kda64_far_upper * tile + i * pitch,
+                            kda64_pack_product(k[i], far));
+            kda64_put_words(tiles + (kda64_far_upper + 1) * tile + i * pitch,
+                            kda64_pack_product(x[i], far));
         }
-    };
-    if (warp == 3)
-        put_upper(std::true_type{});
-    else
-        put_upper(std::false_type{});
+        char *to = rows + kda64_from(Keys, place, i, 0);
+        kda64_put_words(to + r.k, kda64_pack_product(k[i], to_start));
+        const float by = norms[i].y;
+#pragma unroll
+        for (int c = 0; c < 4; ++c) x[i][c] *= by * to_start[c];
+        kda64_put_words(to + r.q, kda64_pack(x[i]));
+    }
     if (warp == 3 && half == 0) { // decays of all tokens
         kda64_times_at(before, totals + 3 * Keys);
         *reinterpret_cast<float4 *>(record + r.gamma + 4 * channel) = kda64_as_float4(before);

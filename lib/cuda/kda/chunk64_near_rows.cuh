@@ -238,9 +238,8 @@ __device__ __forceinline__ void kda64_near_gates(const kda64_raw_gates &raw, sca
 }
 
 /// All factors and rows of the record of 64 channels from `first` on, from rows in shared memory;
-/// upper factors take their place. Totals of all warps are there. Role: 0 and 3 are those warps, 1
-/// the two between them: straight code for each, as every branch waits for instructions.
-template <int Keys, scalar S, int Role>
+/// upper factors take their place. Totals of all warps are there.
+template <int Keys, scalar S>
 __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
                                                    const kda64_four &sum_before,
                                                    const kda64_four &total, float bound, int first,
@@ -259,19 +258,18 @@ __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
         after[c] = own[c];
     }
     kda64_four far{}; // over the other block of the pair
-    if constexpr (Role == 0) kda64_times_at(after, totals + Keys);
+    if (warp == 0) kda64_times_at(after, totals + Keys);
 #pragma unroll
     for (int c = 0; c < 4; ++c) far[c] = after[c];
-    if constexpr (Role == 3) {
+    if (warp == 3) {
         const float4 v = *reinterpret_cast<const float4 *>(totals + 2 * Keys);
         far[0] = v.x, far[1] = v.y, far[2] = v.z, far[3] = v.w;
     }
 #pragma unroll 1
-    for (int other = Role == 0 ? 2 : Role == 3 ? 4 : warp + 1; other < 4; ++other)
+    for (int other = warp == 0 ? 2 : warp + 1; other < 4; ++other)
         kda64_times_at(after, totals + other * Keys);
 #pragma unroll 1
-    for (int other = 0; other < (Role == 1 ? warp : Role); ++other)
-        kda64_times_at(before, totals + other * Keys);
+    for (int other = 0; other < warp; ++other) kda64_times_at(before, totals + other * Keys);
 
     const int row = kda64_near_rows * warp + 8 * half;
     char *rows_k = shared + s.k + row * pitch + 2 * channel;
@@ -300,9 +298,9 @@ __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
         kda64_put_words(rows_k + i * pitch, kda64_pack(k));
         kda64_put_words(rows_k + (s.q - s.k) + i * pitch, kda64_pack(q));
         kda64_put_words(lower + i * kda64_lower_pitch, kda64_pack(low));
-        if constexpr (Role < 3) {
+        if (warp < 3) {
             kda64_put_words(tiles + warp * tile + i * pitch, kda64_pack_product(low, own));
-            if constexpr (Role == 0)
+            if (warp == 0)
                 kda64_put_words(tiles + kda64_far_lower * tile + i * pitch,
                                 kda64_pack_product(low, far));
         } else {
@@ -315,7 +313,7 @@ __device__ __forceinline__ void kda64_near_factors(const kda64_four (&sum)[8],
         kda64_put_words(to + r.k, kda64_pack_product(k, before));
         kda64_put_words(to + r.q, kda64_pack_product(q, before));
     }
-    if (Role == 3 && half == 0) { // decays of all tokens
+    if (warp == 3 && half == 0) { // decays of all tokens
         kda64_times_at(before, totals + 3 * Keys);
 #pragma unroll
         for (int c = 0; c < 4; ++c) before[c] *= 0x1p58f;

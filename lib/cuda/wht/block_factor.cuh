@@ -5,12 +5,6 @@
 //              and k; f64 has registers for sums of two. No signs at run time: each matrix is code.
 //   Tensor     16-bit elements times +-1 are exact, their sums f32: no additions for the factor.
 //              Products have 16 places for 4 elements of each of 4 lanes; those behind m are 0.
-//   Ahead      rows of 16 bits, two blocks to an SM: a lane has its own accesses of the next tile
-//              on their way to places of its own, without a barrier. Measured before, with warps
-//              that neither segments nor columns filled: bf16 28 * 2^9 1.73 of a copy, no unit
-//              above 66 % of its peak.
-//   Bound      f32, an H200, m 2^9: 1.30 (12; waits for loads are 6 of 9 cycles of a warp), 1.15
-//              (20), 1.16 (28; L2 at 90 %), 1.13 (40).
 //   Precision  16-bit types and f32 accumulate in f32, f64 in f64; one scale, one rounding.
 //   In place   works: a tile is in shared memory before it is written.
 #pragma once
@@ -110,38 +104,19 @@ __global__ void __launch_bounds__(32 * wht_block_factor_warps(Case::type, Case::
     const int64_t tiles = (args.rows - 1) / args.rows_per_tile + 1;
     start_successor();
     const int64_t first = wait_for_predecessor();
-    const auto rows_of = [&](int64_t row) {
-        const int64_t left = args.rows - row;
-        return left < args.rows_per_tile ? static_cast<int>(left) : args.rows_per_tile;
-    };
-    const auto elements_of = [&](int64_t row) {
-        return wht_block_factor_rows{
-            args.x, row, args.x_row_stride, args.log_k, rows_of(row) << args.log_k, args.x_vector};
-    };
-    [[maybe_unused]] char *waiting = shared + args.waiting;
-    const bool ahead = wht_is_half(S) && args.waiting > 0;
-    const auto bring = [&](int64_t tile) {
-        if constexpr (wht_is_half(S))
-            wht_block_factor_bring<S, Case::order>(elements_of(tile * args.rows_per_tile), waiting);
-    };
-    if (ahead && first < tiles) bring(first);
     for (int64_t tile = first; tile < tiles; tile += gridDim.x) {
         const int64_t row = tile * args.rows_per_tile;
-        const int rows = rows_of(row);
+        const int64_t left = args.rows - row;
+        const int rows = left < args.rows_per_tile ? static_cast<int>(left) : args.rows_per_tile;
         if (tile != first) __syncthreads(); // the words of the tile before are read
         if constexpr (wht_is_half(S)) {
-            const auto signs_of = [&](int i, int l) {
+            const wht_block_factor_rows of{
+                args.x, row, args.x_row_stride, args.log_k, rows << args.log_k, args.x_vector};
+            wht_block_factor_products<S, Case::order>(of, words, [&](int i, int l) {
                 const uint64_t all = i < Case::order ? args.minus[i] : 0;
                 return pick_bytes(static_cast<uint32_t>(all), static_cast<uint32_t>(all >> 32),
                                   static_cast<uint32_t>(2 * l | (2 * l + 1) << 8));
-            };
-            if (ahead) {
-                wht_block_factor_brought<S, Case::order>(elements_of(row), waiting, words,
-                                                         signs_of);
-                if (tile + gridDim.x < tiles) bring(tile + gridDim.x);
-            } else {
-                wht_block_factor_products<S, Case::order>(elements_of(row), words, signs_of);
-            }
+            });
         } else if constexpr (S == scalar::f64) { // no registers left for constant places
             wht_block_factor_columns<Case, -1>(args, row, rows, words);
         } else {

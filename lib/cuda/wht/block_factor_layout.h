@@ -29,7 +29,6 @@ struct wht_block_factor_args {
     int32_t rows_per_tile;
     int32_t blocks_per_sm; ///< as many as run at a time: how far ahead to prefetch
     int32_t lines;         ///< of 128 bytes that the rows of a tile of x take; 0: no prefetch
-    int32_t waiting;       ///< not 0: where in shared memory elements of the next tile wait
     bool x_vector;         ///< 16-byte base, strides of whole accesses
     bool y_vector;
     uint64_t minus[wht_factor_max_order]; ///< tensor cores: the matrix, a word per row
@@ -117,70 +116,27 @@ PLAIT_HD constexpr int wht_block_factor_warps(scalar x, int m) {
     return wht_is_wide(x) && m > 28 ? 12 : 16;
 }
 
-/// What a block holds of a tile.
-struct wht_block_factor_tile {
-    int rows, segments, columns;
-    int word_bytes;    ///< of sums
-    int waiting_bytes; ///< of elements of the next tile: 16-bit ones, in whole products
-};
-
-constexpr wht_block_factor_tile wht_block_factor_tile_of(scalar x, int m, int log_k) {
-    const int n = m << log_k, segment = 1 << wht_block_factor_log_segment(x);
-    wht_block_factor_tile t{};
-    t.rows = n >= wht_block_factor_wanted ? 1 : wht_block_factor_wanted / n;
-    t.segments = (t.rows * n - 1) / segment + 1;
-    t.columns = t.rows << log_k;
-    t.word_bytes = t.segments * segment * wht_accumulate_bytes(x);
-    const int products = ((t.columns - 1) >> wht_block_factor_log_columns) + 1;
-    const int waiting = products * m << (wht_block_factor_log_columns + 1);
-    // two blocks to an SM, or a longest row
-    const bool two = 2 * (t.word_bytes + waiting + 1024) <= 227 * 1024;
-    if (wht_is_half(x) && (two || (n > 24576 && t.word_bytes + waiting <= 226 * 1024)))
-        t.waiting_bytes = waiting;
-    return t;
-}
-
-/// Warps of a block. Additions: what is left of an SM for each of the blocks that its memory has
-/// room for. Products: of the numbers that fit an SM the one with the least work for a warp at a
-/// time, since neither segments nor columns divide evenly; of equals more blocks, whose phases
-/// overlap.
-constexpr int wht_block_factor_warps_of(scalar x, int m, const wht_block_factor_tile &t) {
-    const int most = wht_block_factor_warps(x, m);
-    const int fit = 227 * 1024 / (t.word_bytes + t.waiting_bytes + 1024);
-    const int room = fit < 1 ? 1 : fit; // too long for this SM: the planner sees it
-    if (!wht_is_half(x)) return most / room < 4 ? 4 : most / room;
-    const int segment = 1 << wht_block_factor_log_segment(x),
-              part = m << wht_block_factor_log_columns;
-    int best = 0, best_blocks = 1;
-    int64_t least = 0;
-    for (int warps = 2; warps <= most; ++warps) {
-        const int blocks = room < most / warps ? room : most / warps;
-        const int64_t work =
-            int64_t{(t.segments - 1) / warps + 1} * segment +
-            int64_t{((t.columns - 1) >> wht_block_factor_log_columns) / warps + 1} * part;
-        if (best > 0 && work * best_blocks >= least * blocks) continue;
-        best = warps, best_blocks = blocks, least = work;
-    }
-    return best;
+/// Warps of a block: what is left of an SM for each of the blocks that its memory has room for.
+constexpr int wht_block_factor_warps_of(int most, int smem_bytes) {
+    const int room = 227 * 1024 / (smem_bytes + 1024);
+    const int warps = most / (room < 1 ? 1 : room);
+    return warps < 4 ? 4 : warps;
 }
 
 inline bool wht_block_factor_launch(scalar x, wht_factor f, bool adjoint, int log_k,
                                     wht_launch *out) {
     if (!wht_block_factor_exists(x, f, log_k)) return false;
     const variant_name name = wht_block_factor_variant(x, f, adjoint && !wht_factor_symmetric(f));
-    const int m = wht_factor_order(f);
-    const wht_block_factor_tile t = wht_block_factor_tile_of(x, m, log_k);
+    const int n = wht_factor_order(f) << log_k, segment = 1 << wht_block_factor_log_segment(x);
     *out = wht_launch{};
     for (int i = 0; i < 48; ++i) out->variant[i] = name.text[i];
-    out->rows_per_tile = t.rows;
-    out->smem_bytes = t.word_bytes + t.waiting_bytes;
-    const int warps = wht_block_factor_warps_of(x, m, t);
+    out->rows_per_tile = n >= wht_block_factor_wanted ? 1 : wht_block_factor_wanted / n;
+    const int segments = (out->rows_per_tile * n - 1) / segment + 1;
+    out->smem_bytes = segments * segment * wht_accumulate_bytes(x);
+    const int most = wht_block_factor_warps(x, wht_factor_order(f));
+    const int warps = wht_block_factor_warps_of(most, out->smem_bytes);
     out->threads = 32 * warps;
-    out->min_blocks_per_sm = wht_block_factor_warps(x, m) / warps;
-    const int room = 227 * 1024 / (out->smem_bytes + 1024);
-    if (wht_is_half(x) && room < out->min_blocks_per_sm)
-        out->min_blocks_per_sm = room < 1 ? 1 : room;
-    out->persistent = t.waiting_bytes > 0;
+    out->min_blocks_per_sm = most / warps;
     return true;
 }
 

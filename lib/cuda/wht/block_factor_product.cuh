@@ -5,7 +5,6 @@
 // of columns 16 l + e and 16 l + 8 + e: 16 in a row, whose low 4 bits registers transform.
 #pragma once
 
-#include "lib/cuda/common/async_copy.cuh"
 #include "lib/cuda/common/mma.cuh"
 #include "lib/cuda/common/tile.cuh"
 #include "lib/cuda/wht/block_factor_layout.h"
@@ -104,121 +103,57 @@ __device__ __forceinline__ void wht_block_factor_keep(float (&v)[16], float *wor
     }
 }
 
-/// The part of a product that this lane holds: rows from `l` m / 4 on, of eight columns from 8 `c`.
-struct wht_block_factor_lanes {
-    int l, c;
-};
-__device__ __forceinline__ wht_block_factor_lanes wht_block_factor_lanes_of() {
-    int lane = static_cast<int>(threadIdx.x) & 31;
-    make_opaque(lane); // or what follows from it would stay in registers from tile to tile
-    return {lane & 3, lane >> 2};
-}
-
-/// 64 columns from `first` on, as fetched, to shared memory. `signs(i, l)`: row i of the matrix for
-/// lane l of four, bits 0..7 and 16..23: the signs of its elements, even and odd ones. Other bits
-/// may be anything.
-template <scalar S, int M, class Signs>
-__device__ __forceinline__ void
-wht_block_factor_multiply(const wht_block_factor_rows &rows, int first, wht_block_factor_lanes own,
-                          const uint4 (&raw)[M / 4], float *words, Signs signs_of) {
-    constexpr int each = M / 4, pairs = (each + 1) / 2, steps = (pairs + 1) / 2;
-    constexpr int groups = (M + 7) / 8; // rows of the factor, eight each
-    constexpr uint32_t ones = (S == scalar::f16 ? 0x3c00u : 0x3f80u) * 0x10001u;
-    const int l = own.l, c = own.c;
-    uint32_t b[8][2 * steps] = {};
-#pragma unroll
-    for (int e = 0; e < 8; ++e)
-#pragma unroll
-        for (int p = 0; p < pairs; ++p)
-            b[e][p] = wht_block_factor_pair(
-                raw[2 * p], 2 * p + 1 < each ? raw[2 * p + 1] : make_uint4(0, 0, 0, 0), e);
-#pragma unroll
-    for (int g = 0; g < groups; g += 2) {
-        const uint32_t signs[2] = {signs_of(8 * g + c, l), signs_of(8 * (g + 1) + c, l)};
-        float sums[8][4] = {};
-#pragma unroll
-        for (int k = 0; k < steps; ++k) {
-            uint32_t a[4] = {};
-#pragma unroll
-            for (int w = 0; w < 4; ++w) // rows of the lower and the upper half, places 0 and 8
-                if (g + w % 2 < groups && 2 * k + w / 2 < pairs)
-                    a[w] = ones ^ (signs[w % 2] << (15 - 2 * k - w / 2) & 0x80008000u);
-#pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                const uint32_t operand[2] = {b[e][2 * k], b[e][2 * k + 1]};
-                mma_add<S>(sums[e], a, operand);
-            }
-        }
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            if (g + half >= groups) break;
-            float v[16];
-#pragma unroll
-            for (int j = 0; j < 16; ++j) v[j] = sums[j % 8][2 * half + j / 8];
-            wht_block_factor_keep<S, M>(v, words, rows.log_k, rows.columns, first + 16 * l,
-                                        8 * (g + half) + c);
-        }
-    }
-}
-
-/// The first column of this warp.
-__device__ __forceinline__ int wht_block_factor_warp_column() {
-    return static_cast<int>(threadIdx.x) >> 5 << wht_block_factor_log_columns;
-}
-
+/// `signs(i, l)`: row i of the matrix for lane l of four, bits 0..7 and 16..23: the signs of its
+/// elements, even and odd ones. Other bits may be anything.
 template <scalar S, int M, class Signs>
 __device__ __forceinline__ void wht_block_factor_products(const wht_block_factor_rows &rows,
                                                           float *words, Signs signs_of) {
-    const int step = static_cast<int>(blockDim.x) >> 5 << wht_block_factor_log_columns;
-    const wht_block_factor_lanes own = wht_block_factor_lanes_of();
-    for (int first = wht_block_factor_warp_column(); first < rows.columns; first += step) {
-        uint4 raw[M / 4];
-        wht_block_factor_fetch<S, M>(rows, first + 8 * own.c, own.l * (M / 4), raw);
-        wht_block_factor_multiply<S, M>(rows, first, own, raw, words, signs_of);
-    }
-}
-
-/// Where the accesses of a lane for 64 columns from `first` on wait in shared memory: places that
-/// no other lane reads or writes, 512 bytes apart.
-template <int M> __device__ __forceinline__ char *wht_block_factor_waiting(char *all, int first) {
-    return all + (first >> wht_block_factor_log_columns) * (M / 4) * 512 + (threadIdx.x & 31u) * 16;
-}
-
-/// Starts to bring there what this warp multiplies of the rows; 16-byte accesses.
-template <scalar S, int M>
-__device__ __forceinline__ void wht_block_factor_bring(const wht_block_factor_rows &rows,
-                                                       char *all) {
-    const int step = static_cast<int>(blockDim.x) >> 5 << wht_block_factor_log_columns;
-    const wht_block_factor_lanes own = wht_block_factor_lanes_of();
-    const auto *x = static_cast<const uint16_t *>(rows.x);
-    const int log_k = rows.log_k;
-    for (int first = wht_block_factor_warp_column(); first < rows.columns; first += step) {
-        const int q = first + 8 * own.c;
-        if (q >= rows.columns) break;
-        const uint16_t *from = x + (rows.first + (q >> log_k)) * rows.stride +
-                               (q & ((1 << log_k) - 1)) +
-                               (static_cast<int64_t>(own.l * (M / 4)) << log_k);
-        const shared_at to = shared_at_of(wht_block_factor_waiting<M>(all, first));
+    constexpr int each = M / 4, pairs = (each + 1) / 2, steps = (pairs + 1) / 2;
+    constexpr int groups = (M + 7) / 8; // rows of the factor, eight each
+    constexpr uint32_t ones = (S == scalar::f16 ? 0x3c00u : 0x3f80u) * 0x10001u;
+    const int log_k = rows.log_k, columns = rows.columns;
+    const int warps = static_cast<int>(blockDim.x) >> 5;
+    int lane = static_cast<int>(threadIdx.x) & 31;
+    make_opaque(lane); // or what follows from it would stay in registers from tile to tile
+    const int l = lane & 3, c = lane >> 2;
+    for (int first = static_cast<int>(threadIdx.x) >> 5 << wht_block_factor_log_columns;
+         first < columns; first += warps << wht_block_factor_log_columns) {
+        uint4 raw[each];
+        wht_block_factor_fetch<S, M>(rows, first + 8 * c, l * each, raw);
+        uint32_t b[8][2 * steps] = {};
 #pragma unroll
-        for (int s = 0; s < M / 4; ++s)
-            async_copy<16>(to + 512 * s, from + (static_cast<int64_t>(s) << log_k));
-    }
-    async_commit();
-}
-
-/// Products of what has been brought.
-template <scalar S, int M, class Signs>
-__device__ __forceinline__ void wht_block_factor_brought(const wht_block_factor_rows &rows,
-                                                         char *all, float *words, Signs signs_of) {
-    const int step = static_cast<int>(blockDim.x) >> 5 << wht_block_factor_log_columns;
-    const wht_block_factor_lanes own = wht_block_factor_lanes_of();
-    async_wait<0>(); // its own
-    for (int first = wht_block_factor_warp_column(); first < rows.columns; first += step) {
-        const char *from = wht_block_factor_waiting<M>(all, first);
-        uint4 raw[M / 4];
+        for (int e = 0; e < 8; ++e)
 #pragma unroll
-        for (int s = 0; s < M / 4; ++s) raw[s] = *reinterpret_cast<const uint4 *>(from + 512 * s);
-        wht_block_factor_multiply<S, M>(rows, first, own, raw, words, signs_of);
+            for (int p = 0; p < pairs; ++p)
+                b[e][p] = wht_block_factor_pair(
+                    raw[2 * p], 2 * p + 1 < each ? raw[2 * p + 1] : make_uint4(0, 0, 0, 0), e);
+#pragma unroll
+        for (int g = 0; g < groups; g += 2) {
+            const uint32_t signs[2] = {signs_of(8 * g + c, l), signs_of(8 * (g + 1) + c, l)};
+            float sums[8][4] = {};
+#pragma unroll
+            for (int k = 0; k < steps; ++k) {
+                uint32_t a[4] = {};
+#pragma unroll
+                for (int w = 0; w < 4; ++w) // rows of the lower and the upper half, places 0 and 8
+                    if (g + w % 2 < groups && 2 * k + w / 2 < pairs)
+                        a[w] = ones ^ (signs[w % 2] << (15 - 2 * k - w / 2) & 0x80008000u);
+#pragma unroll
+                for (int e = 0; e < 8; ++e) {
+                    const uint32_t operand[2] = {b[e][2 * k], b[e][2 * k + 1]};
+                    mma_add<S>(sums[e], a, operand);
+                }
+            }
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                if (g + half >= groups) break;
+                float v[16];
+#pragma unroll
+                for (int j = 0; j < 16; ++j) v[j] = sums[j % 8][2 * half + j / 8];
+                wht_block_factor_keep<S, M>(v, words, log_k, columns, first + 16 * l,
+                                            8 * (g + half) + c);
+            }
+        }
     }
 }
 
