@@ -21,10 +21,10 @@ constexpr int64_t fewest_values_back = 16;
 /// Of the longest sequence.
 constexpr int64_t fewest_tokens = 16, fewest_tokens_back = 64;
 
-/// From what an H200 takes, 128 keys: two blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
+/// From what an H200 takes, 128 keys: three blocks of kda.chunk64_prep, or one of kda.chunk64_grad,
 /// on every SM; a chunk of the scans by their warps; what a scan takes without chunks.
 constexpr double memory_share = 0.8;
-constexpr double prep_seconds = 16e-6;
+constexpr double prep_seconds = 18.5e-6;
 constexpr double grad_seconds = 21.5e-6;
 constexpr double scan_seconds = 8e-6;
 double step_seconds(int warps, bool pair) {
@@ -343,7 +343,7 @@ cost kda_cuda_chunk64_estimate(const problem &problem, const profile &device) {
     const double beside = keeps || 2 * blocks <= sms ? beside_share : 1.0;
     const double rounds =
         static_cast<double>(p.sequences * p.value_heads * kda64_scan_slices(p.dim_v, warps)) / sms;
-    double busy = (reads ? 0 : std::max(1.0, heads / (2 * sms)) * prep_seconds) + scan_seconds;
+    double busy = (reads ? 0 : std::max(1.0, heads / (3 * sms)) * prep_seconds) + scan_seconds;
     if (backward)
         busy += std::max(1.0, heads / sms) * grad_seconds + scan_seconds +
                 (scans_tiles(p, device) ? chunks * scans_seconds(scans_tiles(p, device))
