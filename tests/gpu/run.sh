@@ -2,29 +2,33 @@
 # Everything that only a GPU can prove: builds, runs plait_test_gpu part by part, then the
 # checkers of compute-sanitizer over every kernel, and records what ran.
 #
-#   tests/gpu/run.sh [--build-dir DIR] [--no-build] [--no-sanitizer] [--fresh] [--record FILE]
+#   tests/gpu/run.sh [--build-dir DIR] [--no-build] [--no-sanitizer] [--fresh] [--progress FILE]
+#                    [--record FILE]
 #
 #   --build-dir DIR  where the binaries are or will be (default: build/gpu)
 #   --no-build       run what is in DIR; libraries that the machine lacks may lie beside the binary
 #   --no-sanitizer   the tests alone; writes no record
 #   --fresh          run again what has already passed on these sources; without it a run that was
 #                    cut short goes on where it stopped
+#   --progress FILE  what has passed, added to at once, so that a run on another machine can go on
+#                    from it (default: passed.txt in DIR)
 #   --record FILE    default: tests/gpu/last_run.txt
 #
 # Exit code: 0 passed, 1 failed, 77 no device.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-dir=build/gpu build=yes sanitizer=yes fresh=no record=tests/gpu/last_run.txt
+dir=build/gpu build=yes sanitizer=yes fresh=no progress='' record=tests/gpu/last_run.txt
 while [ $# -gt 0 ]; do
     case $1 in
     --build-dir) dir=${2:?--build-dir needs a folder} && shift ;;
     --no-build) build=no ;;
     --no-sanitizer) sanitizer=no ;;
     --fresh) fresh=yes ;;
+    --progress) progress=${2:?--progress needs a file} && shift ;;
     --record) record=${2:?--record needs a file} && shift ;;
     *)
-        sed -n '2,15s/^# \{0,1\}//p' "$0"
+        sed -n '2,17s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac
@@ -46,12 +50,13 @@ export LD_LIBRARY_PATH="$(dirname "$test")${libraries:+:$libraries}:/usr/local/c
 export PLAIT_TEST_CASES=$PWD/tests/cases
 unset PLAIT_WISDOM PLAIT_CANDIDATES PLAIT_LOG
 
-# What has passed, by the hash of the sources that it was built from: PART.result is a line of the
-# record, PART.log what the program said.
+# What has passed of these sources on such a device: PART and a tab before every line of the record.
+# What the program said is in PART.log.
 sources=$(tests/gpu/source_hash.sh)
-passed=$dir/passed/$sources
-[ "$fresh" = no ] || rm -rf "$dir/passed"
-mkdir -p "$passed"
+progress=${progress:-$dir/passed.txt} logs=$dir/logs
+head="sources $sources on $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1)"
+[ "$fresh" = no ] && grep -qxF "$head" "$progress" 2>/dev/null || echo "$head" >"$progress" || exit 1
+mkdir -p "$logs"
 failed=0
 seconds_start=$SECONDS
 
@@ -77,30 +82,44 @@ files_of() {
     conv1d) echo "--source-file=$conv1d" ;;
     kda_sweep) echo '--source-file=*/accuracy/kda_sweep_*' ;;
     kda_rules) echo '--source-file=*/accuracy/kda_c*,*/accuracy/kda_f*,*/accuracy/kda_p*,*/accuracy/kda_r*,*/gpu/kda_*' ;;
+    repeat) echo '--source-file=*/gpu/repeat_*' ;;
     kda) echo "--source-file=$kda" ;;
     wht) echo "--source-file-exclude=$conv1d,$kda" ;;
     esac
 }
-parts=(quiet rows rules edges conv1d_cases conv1d_rules kda_sweep kda_rules)
+parts=(quiet rows rules edges conv1d_cases conv1d_rules kda_sweep kda_rules repeat)
 
-# run PART: its tests; a line of the record if they pass.
+# pass PART LINE: notes it and what the record has of its log, in one write beside other parts'.
+pass() {
+    local all
+    all=$(echo "$2" && sed -n 's/^PLAIT_TEST_SEED.* on cuda, /build /p' "$logs/$1.log" | head -1 &&
+        grep -E '^(host time|kernels run|worst error)' "$logs/$1.log")
+    printf '%s\n' "$all" | sed "s/^/$1\t/" >"$logs/$1.passed"
+    cat "$logs/$1.passed" >>"$progress"
+}
+# lines PART: what pass() noted.
+lines() { sed -n "s/^$1\t//p" "$progress"; }
+
+# run PART: its tests; lines of the record if they pass.
 run() {
     local part=tests.$1 start=$SECONDS status line
-    timeout 420 "$test" "$(files_of "$1")" >"$passed/$part.log" 2>&1
+    timeout 420 "$test" "$(files_of "$1")" >"$logs/$part.log" 2>&1
     status=$?
-    line="$part $(counts "$passed/$part.log"), exit $status, $((SECONDS - start)) s"
+    line="$part $(counts "$logs/$part.log"), exit $status, $((SECONDS - start)) s"
     say "$line"
     if [ "$status" = 0 ]; then
-        echo "$line" >"$passed/$part.result"
+        pass "$part" "$line"
     else
-        grep -vE '^worst|^kernel not chosen' "$passed/$part.log" | tail -60
+        grep -vE '^worst|^kernel not chosen' "$logs/$part.log" | tail -60
     fi
     return "$status"
 }
 
 # already PART: says so if it has passed on these sources.
 already() {
-    [ -f "$passed/$1.result" ] && say "$(cat "$passed/$1.result") (before)"
+    local line
+    line=$(lines "$1" | head -1)
+    [ -n "$line" ] && say "$line (before)"
 }
 
 # check TOOL PART FILES ARGUMENTS...: the tests of FILES named by ARGUMENTS under one tool of
@@ -108,7 +127,7 @@ already() {
 check() {
     local tool=$1 part=$1.$2 files=$3 start=$SECONDS status errors line
     shift 3
-    local log=$passed/$part.log
+    local log=$logs/$part.log
     timeout 500 "$sanitizer_program" --tool "$tool" --error-exitcode 9 --report-api-errors no \
         "$test" "$(files_of "$files")" --small --exact-buffers "$@" >"$log" 2>&1
     status=$?
@@ -116,7 +135,7 @@ check() {
     line="$part ${errors:-no summary}; $(counts "$log"), exit $status, $((SECONDS - start)) s"
     say "$line"
     if [ "$status" = 0 ]; then
-        echo "$line" >"$passed/$part.result"
+        pass "$part" "$line"
         return
     fi
     # The first report says what is wrong, with where it was seen; the tail, how it ended.
@@ -183,7 +202,7 @@ checks() {
     "$1" racecheck kda kda '-tc=kernels*' "${race[@]}"
 }
 begin_check() { already "$1.$2" || together check "$@"; }
-result_of() { cat "$passed/$1.$2.result"; }
+result_of() { lines "$1.$2" | head -1; }
 
 if [ "$sanitizer" = yes ]; then
     sanitizer_program=$(command -v compute-sanitizer ||
@@ -204,12 +223,10 @@ if [ "$sanitizer" = yes ]; then
         echo "date $(date -u +%F)"
         nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1 |
             sed 's/\(.*\), \(.*\)/device \1\ndriver \2/'
-        sed -n 's/^PLAIT_TEST_SEED.* on cuda, /build /p' "$passed/tests.rows.log" | head -1
-        for part in "${parts[@]}"; do cat "$passed/tests.$part.result"; done
+        lines tests.rows | grep '^build' | head -1
+        for part in "${parts[@]}"; do lines "tests.$part" | head -1; done
         checks result_of
-        for part in "${parts[@]}"; do
-            grep -E '^(host time|kernels run|worst error)' "$passed/tests.$part.log"
-        done
+        for part in "${parts[@]}"; do lines "tests.$part" | sed '1d;/^build/d'; done
         echo "sources $sources"
     } >"$record"
     say "recorded in $record"
