@@ -52,10 +52,11 @@ void every_pair(const kda_call &call, const kda_inputs &in) {
 
 /// Backward of what kernels for chunks take; on the CPU also of everything else.
 kda_call random_call(rng &r) {
-    kda_call c = random_kda_chunks(r, PLAIT_BACKWARD, 2000000);
-    if (!on_device() && r.chance(0.5)) do
-            c = random_kda(r, 60000);
-        while (!c.backward());
+    const bool chunks = on_device() || r.chance(0.5);
+    kda_call c;
+    do {
+        c = chunks ? random_kda_chunks(r, PLAIT_BACKWARD, 2000000) : random_kda(r, 60000);
+    } while (!c.backward());
     c.reserve = true;
     return c;
 }
