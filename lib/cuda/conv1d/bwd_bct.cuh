@@ -13,9 +13,9 @@
 // f32 sums, one rounding. Bytes: x, dy, dx once (r = 1.5 copies), a byte of fields a token from L1
 // in masked tiles. Instructions of a tile (8 of bf16 a lane, K = 4, SiLU): 224, masked about 310,
 // and 15 for its share of a group. Measured on an H200, time against a copy: 1.66 (rows of 4096:
-// 79 % of DRAM's cycles, L2 88 %, 76 % of the issue slots; f32 1.60), 2.06 (2047), 2.5 (511: 68 %
-// of the issue slots, L2 67 %), 1.84 with states; with ids 2.2 when every tile read its fields (74
-// % of the issue slots). Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
+// 79 % of DRAM's cycles, L2 88 %, 76 % of the issue slots; f32 1.60), 2.06 (2047), 2.7 (511: 68 %
+// of the issue slots, L2 67 %), 1.85 with states, 2.20 with ids, 2.24 with packed sequences (74 %
+// of the issue slots when every tile read its fields). Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"

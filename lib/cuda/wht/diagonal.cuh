@@ -8,12 +8,11 @@
 //              from L1 or L2.
 //   Flops      log2(n) additions, 1 product for each diagonal (complex: 2), twice the additions and
 //              exchanges of wht.block with b.
-//   Bound      memory with sides alone; an H200, rows of 4096, time / copy: 1.04 (c64 1.10), with b
-//              f32 1.17, c64 1.30 (2^14: 1.73), c128 1.52.
-//              Those of two transforms, and 16-bit rows (2^12 1.93, 2^14 2.33, 2^15 3.16), were
-//              measured with the way back to where the first began, which long rows (f64
-//              from 2^12, f16 2^11, others 2^15) still take: a block fills the SM of the longest,
-//              and no unit is above 62 %.
+//   Bound      memory with sides alone; an H200, rows of 4096, time / copy: 1.04 (c64 1.08), with b
+//              f32 1.08, c64 1.18 (1.18, 1.28 with the way back to where the first began).
+//              Long rows (f64 from 2^12, f16 2^11, others 2^15) still take that: c128 1.54, c64
+//              2^14 1.71: a block fills the SM, and no unit is above 62 %. bf16 2^12 took 1.93, f16
+//              2^14 2.33, bf16 2^15 3.16 with it.
 //   Precision  as wht.block; products in the accumulate type. Natural order.
 //   Accesses   16 bytes where both sides allow it, else the same registers element by element.
 //   In place   works: a tile is in registers before it is written.

@@ -9,9 +9,9 @@
 //   Flops      about 13 instructions an element, 1 more for AMAX, 5 and an atomic for HISTOGRAM.
 //   Bound      without Y instructions and their waits, 16 warps to a multiprocessor: bits have 1/32
 //              of the bytes that hide them elsewhere. An H200, 2^26 bits in rows of 4096: AMAX
-//              50 us (59 % of the issue slots), HISTOGRAM 131 us, i32 88 us (a copy: 67 us); 2^26
-//              bytes in rows of 1024 to i32 1.23 of a copy. Then lanes stored half sectors and the
-//              loop that counts did not fit the cache of instructions: both are changed since.
+//              50 us (59 % of the issue slots), i32 and HISTOGRAM 98 us (a copy: 67 us; 191 us
+//              while the loop that counts did not fit the cache of instructions); 2^26 bytes in
+//              rows of 1024 to i32 1.22 of a copy.
 //   Precision  exact: f16 holds the elements, f32 all sums, which end at 2^22.
 //   Limits     8 elements at a time in, 16 bytes out; compute capability 8.0.
 #pragma once
