@@ -15,7 +15,8 @@
 // and 15 for its share of a group. Measured on an H200, time against a copy: 1.66 (rows of 4096:
 // 79 % of DRAM's cycles, L2 88 %, 76 % of the issue slots; f32 1.60), 2.06 (2047), 2.7 (511: 68 %
 // of the issue slots, L2 67 %), 1.85 with states, 2.20 with ids, 2.24 with packed sequences (74 %
-// of the issue slots when every tile read its fields). Not for f64, mixed types of x, dy, dx, or K > 32 (conv1d.bwd_any).
+// of the issue slots when every tile read its fields). Not for f64, mixed types of x, dy, dx, or K
+// > 32 (conv1d.bwd_any).
 #pragma once
 
 #include "lib/cuda/common/predecessor.cuh"
